@@ -6,6 +6,7 @@ file whose schema name, version or columns it does not know. Files appear whole 
 they are written beside their place and moved there at the end.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -79,6 +80,12 @@ COSTS = Schema(
 def canonical_json(value: Any) -> str:
     """One text per value: sorted keys, no spaces, NaN refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def file_digest(path: Path | str) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

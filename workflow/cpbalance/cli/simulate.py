@@ -1,0 +1,69 @@
+"""``cpbalance simulate``: cost of every pack on one rank of its group."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from cpbalance.attention import Attention, attention_pairs
+from cpbalance.costs import cost_model
+from cpbalance.tables import COSTS, PACKS, iter_row_groups, read_provenance, table_writer
+
+HELP = "cost of every pack on one rank"
+
+
+def add_attention_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments that describe an attention layer."""
+    parser.add_argument("--attention-name", default="attention", help="label of the layer")
+    parser.add_argument("--q-heads", type=int, required=True)
+    parser.add_argument("--kv-heads", type=int, required=True)
+    parser.add_argument("--head-dim", type=int, required=True)
+    mask = parser.add_mutually_exclusive_group(required=True)
+    mask.add_argument("--causal", dest="causal", action="store_true")
+    mask.add_argument("--full", dest="causal", action="store_false")
+
+
+def attention_of(args: argparse.Namespace) -> Attention:
+    """The layer that the arguments describe; raises :class:`~cpbalance.errors.InputError`."""
+    return Attention(args.q_heads, args.kv_heads, args.head_dim, args.causal)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of this stage."""
+    parser.add_argument("--packs", type=Path, required=True, help="file of the pack stage")
+    add_attention_arguments(parser)
+    parser.add_argument("--cost", required=True, help="cost model")
+    parser.add_argument("--output", type=Path, required=True)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write pairs and cost of all packs of all steps."""
+    attention = attention_of(args)
+    source = read_provenance(args.packs, PACKS)
+    model = cost_model(args.cost, attention, source["cp_size"])
+    provenance = {
+        "stage": "simulate",
+        "attention": args.attention_name,
+        "q_heads": attention.q_heads,
+        "kv_heads": attention.kv_heads,
+        "head_dim": attention.head_dim,
+        "causal": attention.causal,
+        "cost": model.name,
+        "cost_unit": model.unit,
+        "source": source,
+    }
+    with table_writer(args.output, COSTS, provenance) as writer:
+        for group in iter_row_groups(args.packs, PACKS):
+            step, pack = group["step"].to_numpy(), group["pack"].to_numpy()
+            segments = group["segment_tokens"].to_numpy()
+            new_pack = (np.diff(pack) != 0) | (np.diff(step) != 0)
+            first = np.concatenate([[0], np.flatnonzero(new_pack) + 1])
+            pairs = attention_pairs(segments, attention.causal)
+            writer.write(
+                {
+                    "step": step[first],
+                    "pack": pack[first],
+                    "attention_pairs": np.add.reduceat(pairs, first),
+                    "cost": model.fixed + np.add.reduceat(model.segment(segments), first),
+                }
+            )

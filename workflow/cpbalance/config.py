@@ -1,0 +1,367 @@
+"""Models of the configuration: every key, its type, its limits and its default.
+
+The configuration is parsed once, before anything runs. Unknown keys are refused, and an error
+names the key, the value and what would be valid. ``workflow/schemas/config.schema.json`` is
+written from these models.
+"""
+
+import difflib
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from cpbalance.errors import InputError
+from cpbalance.names import COST_NAMES, PACKING_NAMES
+
+# Names become parts of file names and Snakemake wildcards.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class Model(BaseModel):
+    """Base of all models: unknown keys are errors, values do not change after parsing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Capped(Model):
+    """What happens to a document longer than the cap."""
+
+    max_seq_len: Count | None = Field(
+        None, description="Cap on a document, in tokens; null for none."
+    )
+    overlong: Literal["truncate", "split"] = Field(
+        "truncate",
+        description="A document over the cap is cut off (truncate) or becomes consecutive "
+        "documents (split).",
+    )
+
+
+class Family(Capped):
+    """A named family of document lengths, rounded down to whole tokens."""
+
+    mean: Positive | None = Field(None, description="Mean before caps and rounding, in tokens.")
+    mean_fraction: Positive | None = Field(
+        None, description="The same mean as a fraction of tokens_per_gpu."
+    )
+    min_tokens: Count = Field(1, description="Shorter draws are raised to this many tokens.")
+
+    @model_validator(mode="after")
+    def _one_mean(self) -> "Family":
+        if (self.mean is None) == (self.mean_fraction is None):
+            raise ValueError("give exactly one of mean and mean_fraction")
+        if self.max_seq_len is not None and self.max_seq_len < self.min_tokens:
+            raise ValueError(
+                f"max_seq_len ({self.max_seq_len}) is under min_tokens ({self.min_tokens})"
+            )
+        return self
+
+    def with_mean(self, tokens_per_gpu: int) -> "Family":
+        """The same family with its mean in tokens."""
+        if self.mean_fraction is None:
+            return self
+        mean = self.mean_fraction * tokens_per_gpu
+        return self.model_copy(update={"mean": mean, "mean_fraction": None})
+
+
+class Exponential(Family):
+    """Exponential lengths."""
+
+    family: Literal["exponential"]
+
+
+class Normal(Family):
+    """Normal lengths, draws under min_tokens raised to it."""
+
+    family: Literal["normal"]
+    cv: Positive = Field(description="Standard deviation over mean.")
+
+
+class Lognormal(Family):
+    """Lognormal lengths."""
+
+    family: Literal["lognormal"]
+    cv: Positive = Field(description="Standard deviation over mean.")
+
+
+class Pareto(Family):
+    """Pareto lengths: P(L > l) = (scale/l)^alpha."""
+
+    family: Literal["pareto"]
+    alpha: Annotated[float, Field(gt=1, allow_inf_nan=False)] = Field(
+        description="Tail index; over 1, or there is no mean."
+    )
+
+
+class Uniform(Family):
+    """Uniform lengths between mean·(1 − spread) and mean·(1 + spread)."""
+
+    family: Literal["uniform"]
+    spread: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="Half width over mean.")
+
+
+class Constant(Family):
+    """All documents of one length."""
+
+    family: Literal["constant"]
+
+
+Simple = Annotated[
+    Exponential | Normal | Lognormal | Pareto | Uniform | Constant,
+    Field(discriminator="family"),
+]
+
+
+class Component(Model):
+    """One part of a mixture."""
+
+    weight: Positive = Field(description="Share of the documents, relative to the other weights.")
+    lengths: Simple
+
+    @model_validator(mode="after")
+    def _no_cap(self) -> "Component":
+        if self.lengths.max_seq_len is not None:
+            raise ValueError("max_seq_len belongs to the mixture, not to one of its components")
+        return self
+
+
+class Mixture(Capped):
+    """A weighted mixture of families; one cap for all."""
+
+    family: Literal["mixture"]
+    components: list[Component] = Field(min_length=1)
+
+    def with_mean(self, tokens_per_gpu: int) -> "Mixture":
+        """The same mixture with every mean in tokens."""
+        parts = [
+            part.model_copy(update={"lengths": part.lengths.with_mean(tokens_per_gpu)})
+            for part in self.components
+        ]
+        return self.model_copy(update={"components": parts})
+
+
+class LengthsFile(Capped):
+    """Document lengths read from a file."""
+
+    family: Literal["file"] = "file"
+    file: str = Field(
+        min_length=1,
+        description="Path: .parquet, .feather, .arrow, .csv, .npy or .txt; .csv and .txt may end "
+        "in .gz or .zst.",
+    )
+    column: str | None = Field(
+        None, description="Column of lengths; may be left out where the file has one."
+    )
+    order: Literal["iid", "shuffled", "as_is"] = Field(
+        "iid",
+        description="iid: drawn with replacement; shuffled: each step a fresh permutation; as_is: "
+        "the file's own order, every step going on where the last one ended.",
+    )
+
+    def with_mean(self, tokens_per_gpu: int) -> "LengthsFile":
+        """Nothing to resolve."""
+        return self
+
+
+def _file_needs_no_family(value: Any) -> Any:
+    if isinstance(value, dict) and "file" in value and "family" not in value:
+        return {**value, "family": "file"}
+    return value
+
+
+Lengths = Annotated[
+    Exponential | Normal | Lognormal | Pareto | Uniform | Constant | Mixture | LengthsFile,
+    Field(discriminator="family"),
+    BeforeValidator(_file_needs_no_family),
+]
+
+
+class Cluster(Model):
+    """Devices and how they are shared among the parallel dimensions."""
+
+    world_size: Count = Field(128, description="Devices.")
+    tp_size: Count = Field(1, description="Tensor-parallel degree.")
+    cp_sizes: list[Count] = Field(
+        [1, 2, 4, 8, 16, 32, 64], min_length=1, description="Context-parallel degrees to compare."
+    )
+    tokens_per_gpu: Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)] = Field(
+        8192, description="Token budget of one device."
+    )
+
+    @model_validator(mode="after")
+    def _degrees_divide(self) -> "Cluster":
+        if self.world_size % self.tp_size:
+            raise ValueError(f"tp_size ({self.tp_size}) must divide world_size ({self.world_size})")
+        ranks = self.world_size // self.tp_size
+        for cp_size in self.cp_sizes:
+            if ranks % cp_size:
+                raise ValueError(
+                    f"cp_size {cp_size} must divide world_size / tp_size ({ranks}); valid: "
+                    f"{[d for d in range(1, ranks + 1) if ranks % d == 0]}"
+                )
+            if cp_size * self.tokens_per_gpu >= 2**31:
+                raise ValueError(
+                    f"a pack at cp_size {cp_size} has {cp_size * self.tokens_per_gpu} tokens; "
+                    f"it must have under 2^31"
+                )
+        if len(set(self.cp_sizes)) < len(self.cp_sizes):
+            raise ValueError(f"cp_sizes {self.cp_sizes} names a degree twice; name each once")
+        return self
+
+    def dp_size(self, cp_size: int) -> int:
+        """Groups, and so packs a step, at a CP degree."""
+        return self.world_size // (self.tp_size * cp_size)
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of one global batch, the same at every CP degree."""
+        return self.world_size // self.tp_size * self.tokens_per_gpu
+
+
+class AttentionShape(Model):
+    """One attention layer."""
+
+    q_heads: Count = Field(64, description="Query heads.")
+    kv_heads: Count = Field(64, description="Key-value heads.")
+    head_dim: Count = Field(128, description="Dimension of a head.")
+    causal: bool = Field(False, description="Causal mask, or full attention within a document.")
+
+    @model_validator(mode="after")
+    def _groups(self) -> "AttentionShape":
+        if self.q_heads % self.kv_heads:
+            raise ValueError(f"kv_heads ({self.kv_heads}) must divide q_heads ({self.q_heads})")
+        return self
+
+
+class Statistics(Model):
+    """How intervals are made."""
+
+    confidence: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.95, description="Coverage of the bootstrap intervals."
+    )
+    bootstrap: Count = Field(2000, description="Bootstrap resamples of the steps.")
+
+
+class Config(Model):
+    """The whole configuration of one experiment."""
+
+    experiment: Name = Field(description="Name; outputs go to results/{experiment}/.")
+    seed: Annotated[int, Field(ge=0, strict=True)] = Field(0, description="Seed of all draws.")
+    steps: Count = Field(100, description="Global batches to simulate.")
+    cluster: Cluster = Cluster()
+    attention: dict[Name, AttentionShape] = Field(
+        min_length=1, description="Attention layers, by a name of your choice."
+    )
+    costs: list[Literal[COST_NAMES]] = Field(  # type: ignore[valid-type]
+        ["quadratic"], min_length=1, description="Cost models to simulate."
+    )
+    packing: list[Literal[PACKING_NAMES]] = Field(  # type: ignore[valid-type]
+        ["concat_split"], min_length=1, description="Packing policies."
+    )
+    lengths: dict[Name, Lengths] = Field(
+        min_length=1, description="Document lengths, by a name of your choice."
+    )
+    statistics: Statistics = Statistics()
+
+    @model_validator(mode="after")
+    def _heads_allow_degrees(self) -> "Config":
+        for name, shape in self.attention.items():
+            for cp_size in self.cluster.cp_sizes:
+                if shape.q_heads % cp_size:
+                    raise ValueError(
+                        f"cp_size {cp_size} must divide q_heads ({shape.q_heads}) of attention "
+                        f"{name!r}; valid: "
+                        f"{[d for d in range(1, shape.q_heads + 1) if shape.q_heads % d == 0]}"
+                    )
+                if shape.kv_heads % cp_size and cp_size % shape.kv_heads:
+                    raise ValueError(
+                        f"cp_size {cp_size} must divide kv_heads ({shape.kv_heads}) of attention "
+                        f"{name!r}, or be a multiple of it"
+                    )
+        return self
+
+
+def parse_config(values: Any) -> Config:
+    """Parse a configuration; raises :class:`InputError`, one line that names the key."""
+    return parse_model(Config, values, "config")
+
+
+def parse_model(model: type[BaseModel], values: Any, what: str) -> Any:
+    """Parse ``values`` as ``model``; raises :class:`InputError` about the first fault."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InputError(_first_fault(error, model, values, what)) from None
+
+
+def _first_fault(error: ValidationError, model: type[BaseModel], values: Any, what: str) -> str:
+    faults = error.errors(include_url=False)
+    # An unknown key explains what it leaves missing, so it is named first.
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    key = ".".join(_user_path(values, fault["loc"])) or what
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        valid = _valid_keys(model, fault["loc"])
+        close = difflib.get_close_matches(str(fault["loc"][-1]), valid, 1)
+        hint = f"did you mean {close[0]}?" if close else f"valid: {', '.join(valid)}"
+        return f"{what}: unknown key {key}; {hint}"
+    given = fault["input"]
+    shown = "" if isinstance(given, dict | BaseModel) else f" is {_short(given)}"
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{what}: {key}{shown}: {message}{more}"
+
+
+def _user_path(values: Any, location: tuple[int | str, ...]) -> list[str]:
+    """The location as the user wrote it: pydantic names the chosen union member too."""
+    path: list[str] = []
+    for position, part in enumerate(location):
+        try:
+            values = values[part]
+        except (KeyError, IndexError, TypeError):
+            if position < len(location) - 1:
+                continue
+        path.append(str(part))
+    return path
+
+
+def _short(value: Any) -> str:
+    text = "missing" if value is None else repr(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _valid_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Keys valid beside the unknown one at ``location``."""
+    schema = model.model_json_schema()
+
+    def resolve(node: dict[str, Any]) -> dict[str, Any]:
+        while "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        return node
+
+    node = resolve(schema)
+    for part in location[:-1]:
+        if "discriminator" in node:
+            node = resolve({"$ref": node["discriminator"]["mapping"][str(part)]})
+        elif "properties" in node and part in node["properties"]:
+            node = resolve(node["properties"][part])
+        else:
+            node = resolve(node.get("additionalProperties") or node.get("items") or {})
+    return sorted(node.get("properties", {}))
+
+
+def resolve_path(path: str) -> Path:
+    """A path of the configuration, relative to the working directory."""
+    return Path(path).expanduser()
