@@ -272,7 +272,27 @@ class Config(Model):
     lengths: dict[Name, Lengths] = Field(
         min_length=1, description="Document lengths, by a name of your choice."
     )
+    references: dict[Name, Literal["exponential", "normal"]] = Field(
+        {},
+        description="Name of lengths -> the article's distribution that it repeats, to compare "
+        "with published values.",
+    )
     statistics: Statistics = Statistics()
+
+    @model_validator(mode="after")
+    def _references_repeat_the_article(self) -> "Config":
+        for name in self.references:
+            if name not in self.lengths:
+                raise ValueError(
+                    f"references names lengths {name!r}; it must be one of {sorted(self.lengths)}"
+                )
+        setting = (self.cluster.world_size, self.cluster.tp_size, self.cluster.tokens_per_gpu)
+        if self.references and setting != (128, 1, 8192):
+            raise ValueError(
+                "references are values for world_size 128, tp_size 1 and tokens_per_gpu 8192; "
+                f"with {setting} leave them out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _heads_allow_degrees(self) -> "Config":

@@ -76,6 +76,78 @@ COSTS = Schema(
     },
 )
 
+_SERIES = {
+    "lengths": (pa.string(), "name"),
+    "packing": (pa.string(), "name"),
+    "attention": (pa.string(), "name"),
+    "cost": (pa.string(), "name"),
+    "source": (pa.string(), "name"),
+}
+METRICS = Schema(
+    "metrics",
+    1,
+    {
+        **_SERIES,
+        "cp_size": (pa.int32(), "1"),
+        "metric": (pa.string(), "name"),
+        "value": (pa.float64(), "that of the cost, its square for variance, else 1"),
+        "low": (pa.float64(), "as value"),
+        "high": (pa.float64(), "as value"),
+        "steps": (pa.int64(), "1"),
+    },
+)
+COMPARISON = Schema(
+    "comparison",
+    1,
+    {
+        **_SERIES,
+        "cp_size": (pa.int32(), "1"),
+        "metric": (pa.string(), "name"),
+        "value": (pa.float64(), "as in metrics"),
+        "standard_error": (pa.float64(), "as value"),
+        "reference": (pa.string(), "name"),
+        "reference_value": (pa.float64(), "as value"),
+        "reference_standard_error": (pa.float64(), "as value"),
+        "relative_difference": (pa.float64(), "1"),
+        "z": (pa.float64(), "1"),
+    },
+)
+SLOPES = Schema(
+    "slopes",
+    1,
+    {
+        **_SERIES,
+        "metric": (pa.string(), "name"),
+        "slope": (pa.float64(), "1"),
+        "low": (pa.float64(), "1"),
+        "high": (pa.float64(), "1"),
+        "expected": (pa.float64(), "1"),
+        "degrees": (pa.int32(), "1"),
+        "steps": (pa.int64(), "1"),
+    },
+)
+RANK_COSTS = Schema(
+    "rank_costs",
+    1,
+    {
+        **_SERIES,
+        "cp_size": (pa.int32(), "1"),
+        "step": (pa.int32(), "1"),
+        "pack": (pa.int32(), "1"),
+        "relative_cost": (pa.float64(), "mean cost of this CP degree"),
+    },
+)
+LENGTH_CURVES = Schema(
+    "length_curves",
+    1,
+    {
+        "lengths": (pa.string(), "name"),
+        "num_tokens": (pa.int64(), "tokens"),
+        "documents_at_least": (pa.float64(), "1"),
+        "tokens_at_least": (pa.float64(), "1"),
+    },
+)
+
 
 def canonical_json(value: Any) -> str:
     """One text per value: sorted keys, no spaces, NaN refused."""
@@ -122,9 +194,13 @@ class TableWriter:
 
     def write(self, columns: Mapping[str, Any]) -> None:
         """Append one row group; ``columns`` maps every schema column to an array."""
-        arrays = [pa.array(columns[field.name], type=field.type) for field in self._schema]
+        arrays = [_column(columns[field.name], field.type) for field in self._schema]
         table = pa.Table.from_arrays(arrays, schema=self._schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _column(values: Any, dtype: pa.DataType) -> pa.Array:
+    return values.cast(dtype) if isinstance(values, pa.Array) else pa.array(values, type=dtype)
 
 
 def write_table(
@@ -133,6 +209,17 @@ def write_table(
     """Write a whole stage file as one row group."""
     with table_writer(path, schema, provenance) as writer:
         writer.write(columns)
+
+
+def write_frame(
+    path: Path | str, schema: Schema, frame: Any, provenance: Mapping[str, Any]
+) -> None:
+    """Write a pandas frame as a table: Parquet at ``path``, and CSV of the same name beside it."""
+    columns = {name: frame[name].to_numpy() for name in schema.columns}
+    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    write_table(path, schema, arrays, provenance)
+    with replacing(Path(path).with_suffix(".csv")) as partial:
+        frame[list(schema.columns)].to_csv(partial, index=False, lineterminator="\n")
 
 
 def open_table(path: Path | str, schema: Schema) -> pq.ParquetFile:

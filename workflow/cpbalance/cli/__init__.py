@@ -2,38 +2,57 @@
 
 A stage module offers ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``. It is
 imported only when asked for, so that ``cpbalance time`` runs where only torch, numpy and pyarrow
-are installed.
+are installed. Messages go to the logger ``cpbalance``: to standard error, and to ``--log`` too.
 """
 
 import argparse
 import importlib
+import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cpbalance import __version__
 from cpbalance.errors import InputError
 
-COMMANDS = ("sample", "pack", "simulate")
+COMMANDS = ("sample", "pack", "simulate", "aggregate", "plot", "schema")
+
+logger = logging.getLogger("cpbalance")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one stage; exit status 0, or 2 after one line about bad input."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="cpbalance", description=__doc__.splitlines()[0])
+    args = _parser(argv).parse_args(argv)
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if args.log is not None:
+        args.log.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(logging.FileHandler(args.log, mode="w", encoding="utf-8"))
+    logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=handlers, force=True)
+    try:
+        args.run(args)
+    except InputError as error:
+        logger.error("cpbalance %s: error: %s", args.command, error)
+        return 2
+    except Exception:
+        logger.exception("cpbalance %s: this is a fault of cpbalance, not of your input", args.command)
+        return 1
+    return 0
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cpbalance",
+        description="How context parallelism balances attention work across data-parallel ranks.",
+    )
     parser.add_argument("--version", action="version", version=f"cpbalance {__version__}")
+    parser.add_argument("--log", type=Path, help="file that gets a copy of all messages")
     stages = parser.add_subparsers(dest="command", metavar="STAGE", required=True)
     # Only the stage asked for is imported; for help, all are.
-    asked = next((word for word in argv if not word.startswith("-")), None)
-    for name in COMMANDS if asked not in COMMANDS else (asked,):
+    asked = next((word for word in argv if word in COMMANDS), None)
+    for name in COMMANDS if asked is None else (asked,):
         module = importlib.import_module(f"cpbalance.cli.{name}")
         stage = stages.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(stage)
         stage.set_defaults(run=module.run)
-    args = parser.parse_args(argv)
-    try:
-        args.run(args)
-    except InputError as error:
-        print(f"cpbalance {args.command}: error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
+    return parser

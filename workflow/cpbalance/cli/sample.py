@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from cpbalance.errors import InputError
 from cpbalance.lengths import make_sampler
 from cpbalance.lengths.files import read_lengths
 from cpbalance.tables import LENGTHS, STEPS_PER_ROW_GROUP, file_digest, table_writer
+
+logger = logging.getLogger("cpbalance")
 
 HELP = "draw document lengths, step by step"
 
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
         "dropped_empty_documents": dropped,
     }
     if dropped:
-        print(f"{lengths.file}: left out {dropped} documents of no tokens")
+        logger.info("%s: left out %d documents of no tokens", lengths.file, dropped)
     with table_writer(args.output, LENGTHS, provenance) as writer:
         for first in range(0, args.steps, STEPS_PER_ROW_GROUP):
             steps = range(first, min(first + STEPS_PER_ROW_GROUP, args.steps))

@@ -1,0 +1,142 @@
+"""``cpbalance aggregate``: tidy tables from the costs of all packs."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cpbalance.aggregate import (
+    SERIES,
+    Costs,
+    comparison_table,
+    length_curves,
+    metrics_table,
+    published_rows,
+    slopes_table,
+)
+from cpbalance.errors import InputError
+from cpbalance.headline import headline
+from cpbalance.metrics import step_statistics
+from cpbalance.published import DISTRIBUTIONS, published_values
+from cpbalance.tables import (
+    COMPARISON,
+    COSTS,
+    LENGTH_CURVES,
+    LENGTHS,
+    METRICS,
+    RANK_COSTS,
+    SLOPES,
+    iter_row_groups,
+    read_provenance,
+    replacing,
+    write_frame,
+)
+
+HELP = "metrics with intervals, comparisons and slopes, as tidy tables"
+
+# What the distribution figures draw: no more packs than a reader's eye, and their file, can hold.
+SAMPLED_STEPS = 100
+SAMPLED_DOCUMENTS = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of this stage."""
+    parser.add_argument("--costs", type=Path, nargs="+", required=True)
+    parser.add_argument("--lengths", type=Path, nargs="+", required=True)
+    parser.add_argument(
+        "--references",
+        default="{}",
+        metavar="JSON",
+        help="name of lengths -> published distribution that it repeats",
+    )
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--bootstrap", type=int, default=2000)
+    parser.add_argument("--output-dir", type=Path, required=True)
+
+
+def _blocks(path: Path, dp_size: int) -> Iterator[np.ndarray]:
+    for group in iter_row_groups(path, COSTS):
+        yield group["cost"].to_numpy().reshape(-1, dp_size)
+
+
+def _series(provenance: dict) -> dict[str, str]:
+    return {
+        "lengths": provenance["source"]["source"]["name"],
+        "packing": provenance["source"]["packing"],
+        "attention": provenance["attention"],
+        "cost": provenance["cost"],
+        "source": "simulated",
+    }
+
+
+def _rank_costs(path: Path, item: Costs, mean: float) -> pd.DataFrame:
+    parts, steps = [], 0
+    for group in iter_row_groups(path, COSTS):
+        frame = group.to_pandas()
+        frame = frame[frame["step"] < SAMPLED_STEPS]
+        parts.append(frame)
+        steps += 1
+        if frame.empty or frame["step"].max() == SAMPLED_STEPS - 1:
+            break
+    frame = pd.concat(parts, ignore_index=True)
+    return frame[["step", "pack"]].assign(
+        **item.series, cp_size=item.cp_size, relative_cost=frame["cost"] / mean
+    )
+
+
+def _length_curves(path: Path) -> pd.DataFrame:
+    parts, held = [], 0
+    for group in iter_row_groups(path, LENGTHS):
+        parts.append(group["num_tokens"].to_numpy())
+        held += len(parts[-1])
+        if held >= SAMPLED_DOCUMENTS:
+            break
+    return length_curves(read_provenance(path, LENGTHS)["name"], np.concatenate(parts))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write all tables, as Parquet and CSV, and the headline as text."""
+    references = json.loads(args.references)
+    for name, distribution in references.items():
+        if distribution not in DISTRIBUTIONS:
+            raise InputError(
+                f"reference of {name} is {distribution!r}: use one of {', '.join(DISTRIBUTIONS)}"
+            )
+    costs, ranks = [], []
+    for path in args.costs:
+        provenance = read_provenance(path, COSTS)
+        pack = provenance["source"]
+        statistics = step_statistics(_blocks(path, pack["dp_size"]))
+        item = Costs.from_statistics(
+            _series(provenance), pack["cp_size"], statistics, args.bootstrap
+        )
+        costs.append(item)
+        mean = statistics.shift + float(statistics.per_step[:, 0].mean())
+        ranks.append(_rank_costs(path, item, mean))
+    published = published_values()
+    first = costs[0].series
+    metrics = pd.concat(
+        [
+            metrics_table(costs, args.confidence),
+            published_rows(published, references, first["packing"], first["attention"]),
+        ],
+        ignore_index=True,
+    )
+    made = {"stage": "aggregate", "confidence": args.confidence, "bootstrap": args.bootstrap}
+    tables = (
+        (METRICS, metrics),
+        (COMPARISON, comparison_table(costs, published, references)),
+        (SLOPES, slopes_table(costs, args.confidence)),
+        (RANK_COSTS, pd.concat(ranks, ignore_index=True)),
+        (LENGTH_CURVES, pd.concat(map(_length_curves, args.lengths), ignore_index=True)),
+    )
+    for schema, frame in tables:
+        order = [name for name in (*SERIES, "cp_size", "metric") if name in frame]
+        frame = frame.sort_values(order, kind="stable")
+        write_frame(args.output_dir / f"{schema.name}.parquet", schema, frame, made)
+    text = headline(metrics, f"Tables: {args.output_dir}/   Figures: {args.output_dir.parent}/figures/")
+    with replacing(args.output_dir / "headline.txt") as partial:
+        partial.write_text(text, encoding="utf-8")

@@ -1,0 +1,119 @@
+"""What the workflow makes from a configuration: paths, and the arguments of every stage.
+
+Arguments are one canonical string a job: Snakemake compares a rule's params as a set of values, so
+two swapped values would go unnoticed if each were a param of its own.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
+from cpbalance.errors import InputError
+from cpbalance.tables import canonical_json, file_digest
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Paths and arguments of one experiment; ``digests`` are the SHA-256 of files of lengths."""
+
+    config: Config
+    digests: Mapping[str, str]
+
+    @property
+    def results(self) -> str:
+        """Folder of the experiment's outputs."""
+        return f"results/{self.config.experiment}"
+
+    def lengths_files(self) -> list[str]:
+        """Outputs of the sample stage."""
+        return [f"{self.results}/lengths/{name}.parquet" for name in self.config.lengths]
+
+    def _series(self) -> Iterator[tuple[str, str, int]]:
+        return product(self.config.lengths, self.config.packing, self.config.cluster.cp_sizes)
+
+    def pack_files(self) -> list[str]:
+        """Outputs of the pack stage."""
+        return [
+            f"{self.results}/packs/{lengths}/{packing}/cp{cp_size}.parquet"
+            for lengths, packing, cp_size in self._series()
+        ]
+
+    def cost_files(self) -> list[str]:
+        """Outputs of the simulate stage."""
+        return [
+            f"{self.results}/costs/{lengths}/{packing}/{attention}/{cost}/cp{cp_size}.parquet"
+            for attention, cost in product(self.config.attention, self.config.costs)
+            for lengths, packing, cp_size in self._series()
+        ]
+
+    def sample_arguments(self, lengths: str) -> str:
+        """Arguments of ``cpbalance sample`` but for its output."""
+        source = self.config.lengths[lengths]
+        cluster = self.config.cluster
+        arguments = {
+            "name": lengths,
+            "lengths": canonical_json(source.model_dump(exclude_none=True)),
+            "tokens-per-gpu": cluster.tokens_per_gpu,
+            "tokens-per-step": cluster.tokens_per_step,
+            "steps": self.config.steps,
+            "seed": self.config.seed,
+        }
+        if isinstance(source, LengthsFile):
+            arguments["digest"] = self.digests[lengths]
+        return _join(arguments)
+
+    def pack_arguments(self, packing: str, cp_size: str | int) -> str:
+        """Arguments of ``cpbalance pack`` but for its files."""
+        cluster = self.config.cluster
+        return _join(
+            {
+                "packing": packing,
+                "world-size": cluster.world_size,
+                "tp-size": cluster.tp_size,
+                "cp-size": cp_size,
+                "tokens-per-gpu": cluster.tokens_per_gpu,
+            }
+        )
+
+    def simulate_arguments(self, attention: str, cost: str) -> str:
+        """Arguments of ``cpbalance simulate`` but for its files."""
+        return f"{self.attention_arguments(attention)} {_join({'cost': cost})}"
+
+    def attention_arguments(self, attention: str) -> str:
+        """Arguments that describe one attention layer."""
+        shape: AttentionShape = self.config.attention[attention]
+        mask = "--causal" if shape.causal else "--full"
+        sizes = {"q-heads": shape.q_heads, "kv-heads": shape.kv_heads, "head-dim": shape.head_dim}
+        return f"{_join({'attention-name': attention, **sizes})} {mask}"
+
+    def aggregate_arguments(self) -> str:
+        """Arguments of ``cpbalance aggregate`` but for its files."""
+        return _join(
+            {
+                "references": canonical_json(self.config.references),
+                "confidence": self.config.statistics.confidence,
+                "bootstrap": self.config.statistics.bootstrap,
+            }
+        )
+
+
+def _join(arguments: Mapping[str, object]) -> str:
+    words = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
+    return shlex.join(words)
+
+
+def make_plan(config: Config) -> Plan:
+    """The plan of a configuration; raises InputError where a file of lengths is missing."""
+    digests = {}
+    for name, source in config.lengths.items():
+        if isinstance(source, LengthsFile):
+            path = resolve_path(source.file)
+            if not path.is_file():
+                raise InputError(
+                    f"config: lengths.{name}.file is {source.file!r}: no such file; give a path "
+                    f"relative to the working directory"
+                )
+            digests[name] = file_digest(path)
+    return Plan(config, digests)

@@ -1,0 +1,39 @@
+import re
+import shutil
+
+from snakemake.exceptions import WorkflowError
+
+# A file given with --configfile replaces the default one: merged, the article's lengths would
+# stand among the user's own.
+if not workflow.config_settings.configfiles:
+
+    configfile: "config/config.yaml"
+
+
+try:
+    from cpbalance.config import parse_config
+    from cpbalance.errors import InputError
+    from cpbalance.plan import make_plan
+    from cpbalance.tracking import code_digest
+except ImportError as error:
+    raise WorkflowError(
+        f"cpbalance is not installed ({error}): run `make`, then `source .venv/bin/activate`"
+    )
+
+if shutil.which("cpbalance") is None:
+    raise WorkflowError("the command cpbalance is not found: run `source .venv/bin/activate`")
+
+try:
+    plan = make_plan(parse_config(dict(config)))
+except InputError as error:
+    raise WorkflowError(str(error)) from None
+
+RESULTS = plan.results
+
+
+wildcard_constraints:
+    lengths="|".join(map(re.escape, plan.config.lengths)),
+    packing="|".join(map(re.escape, plan.config.packing)),
+    attention="|".join(map(re.escape, plan.config.attention)),
+    cost="|".join(map(re.escape, plan.config.costs)),
+    cp="|".join(map(str, plan.config.cluster.cp_sizes)),

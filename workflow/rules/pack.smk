@@ -1,0 +1,18 @@
+rule pack_batches:
+    input:
+        f"{RESULTS}/lengths/{{lengths}}.parquet",
+    output:
+        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
+    params:
+        args=lambda wildcards: plan.pack_arguments(wildcards.packing, wildcards.cp),
+        code=code_digest("pack"),
+    log:
+        "logs/pack_batches/{lengths}/{packing}/cp{cp}.log",
+    shell:
+        "cpbalance --log {log} pack --lengths {input} {params.args} --output {output}"
+
+
+rule packs:
+    """Documents packed into micro-batches, for every CP degree."""
+    input:
+        plan.pack_files(),

@@ -1,0 +1,16 @@
+rule sample_lengths:
+    output:
+        f"{RESULTS}/lengths/{{lengths}}.parquet",
+    params:
+        args=lambda wildcards: plan.sample_arguments(wildcards.lengths),
+        code=code_digest("sample"),
+    log:
+        "logs/sample_lengths/{lengths}.log",
+    shell:
+        "cpbalance --log {log} sample {params.args} --output {output}"
+
+
+rule lengths:
+    """Document lengths of every step."""
+    input:
+        plan.lengths_files(),

@@ -1,0 +1,18 @@
+rule simulate_costs:
+    input:
+        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
+    output:
+        f"{RESULTS}/costs/{{lengths}}/{{packing}}/{{attention}}/{{cost}}/cp{{cp}}.parquet",
+    params:
+        args=lambda wildcards: plan.simulate_arguments(wildcards.attention, wildcards.cost),
+        code=code_digest("simulate"),
+    log:
+        "logs/simulate_costs/{lengths}/{packing}/{attention}/{cost}/cp{cp}.log",
+    shell:
+        "cpbalance --log {log} simulate --packs {input} {params.args} --output {output}"
+
+
+rule costs:
+    """Simulated cost of every pack."""
+    input:
+        plan.cost_files(),
