@@ -206,4 +206,3 @@ def length_curves(name: str, num_tokens: NDArray[np.int64], points: int = 400) -
             "tokens_at_least": 1 - tokens[below] / tokens[-1],
         }
     )
-

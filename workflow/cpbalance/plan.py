@@ -11,6 +11,7 @@ from itertools import product
 
 from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
 from cpbalance.errors import InputError
+from cpbalance.names import FIGURE_TABLES, TABLE_NAMES
 from cpbalance.tables import canonical_json, file_digest
 
 
@@ -46,6 +47,18 @@ class Plan:
             f"{self.results}/costs/{lengths}/{packing}/{attention}/{cost}/cp{cp_size}.parquet"
             for attention, cost in product(self.config.attention, self.config.costs)
             for lengths, packing, cp_size in self._series()
+        ]
+
+    def table_files(self) -> list[str]:
+        """Outputs of the aggregate stage."""
+        names = [f"{table}.{ending}" for table in TABLE_NAMES for ending in ("parquet", "csv")]
+        return [f"{self.results}/tables/{name}" for name in (*names, "headline.txt")]
+
+    def figure_files(self) -> list[str]:
+        """Outputs of the plot stage."""
+        return [
+            f"{self.results}/figures/{figure}.{ending}"
+            for figure, ending in product(FIGURE_TABLES, ("pdf", "png", "csv"))
         ]
 
     def sample_arguments(self, lengths: str) -> str:

@@ -147,6 +147,10 @@ LENGTH_CURVES = Schema(
         "tokens_at_least": (pa.float64(), "1"),
     },
 )
+SCHEMAS = {
+    schema.name: schema
+    for schema in (LENGTHS, PACKS, COSTS, METRICS, COMPARISON, SLOPES, RANK_COSTS, LENGTH_CURVES)
+}
 
 
 def canonical_json(value: Any) -> str:

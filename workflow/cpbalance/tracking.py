@@ -11,13 +11,17 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+DATA_SUFFIXES = (".csv", ".json")
 
 
 def _path(module: str) -> Path | None:
     """File of a module of this package, None for a name that is no module."""
-    relative = Path(*module.split(".")[1:])
-    for candidate in (PACKAGE / relative / "__init__.py", PACKAGE / relative.with_suffix(".py")):
-        if module != "cpbalance" and candidate.is_file():
+    parts = module.split(".")[1:]
+    if not parts:
+        return None
+    folder = PACKAGE.joinpath(*parts)
+    for candidate in (folder / "__init__.py", folder.with_suffix(".py")):
+        if candidate.is_file():
             return candidate
     return None
 
@@ -35,10 +39,10 @@ def _imports(path: Path) -> frozenset[str]:
     return frozenset(name for name in names if name.startswith("cpbalance."))
 
 
-def modules_of(root: str) -> dict[str, Path]:
-    """Modules that ``root`` imports, itself and enclosing packages included, name to file."""
+def modules_of(*roots: str) -> dict[str, Path]:
+    """Modules that ``roots`` import, they and enclosing packages included, name to file."""
     found: dict[str, Path] = {}
-    waiting = [root]
+    waiting = list(roots)
     while waiting:
         name = waiting.pop()
         path = _path(name)
@@ -51,13 +55,22 @@ def modules_of(root: str) -> dict[str, Path]:
 
 
 @cache
-def code_digest(stage: str) -> str:
-    """SHA-256, 16 hex digits, over the modules of the stage's command; raises KeyError if none."""
+def code_digest(stage: str, *more: str) -> str:
+    """SHA-256, 16 hex digits, over the modules of a stage's command and of ``more`` modules.
+
+    Data files that lie beside a package's modules count with it. Raises KeyError for no such stage.
+    """
+    modules = modules_of(f"cpbalance.cli.{stage}", *more)
     # The dispatcher only picks the stage: a new subcommand changes no result.
-    modules = {k: v for k, v in modules_of(f"cpbalance.cli.{stage}").items() if k != "cpbalance.cli"}
+    modules.pop("cpbalance.cli", None)
     if not modules:
         raise KeyError(stage)
+    files = set(modules.values())
+    for path in modules.values():
+        if path.name == "__init__.py":
+            files.update(p for p in path.parent.iterdir() if p.suffix in DATA_SUFFIXES)
     digest = hashlib.sha256()
-    for name in sorted(modules):
-        digest.update(f"{name}\0".encode() + modules[name].read_bytes() + b"\0")
+    for path in sorted(files):
+        name = path.relative_to(PACKAGE).as_posix()
+        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -1,17 +1,13 @@
-TABLES = ("metrics", "comparison", "slopes", "rank_costs", "length_curves")
-
-
 rule aggregate_statistics:
     input:
         costs=plan.cost_files(),
         lengths=plan.lengths_files(),
     output:
-        expand(f"{RESULTS}/tables/{{table}}.{{format}}", table=TABLES, format=("parquet", "csv")),
-        headline=f"{RESULTS}/tables/headline.txt",
+        plan.table_files(),
     params:
         args=plan.aggregate_arguments(),
         code=code_digest("aggregate"),
-        folder=subpath(output.headline, parent=True),
+        folder=subpath(output[0], parent=True),
     log:
         "logs/aggregate_statistics.log",
     shell:
@@ -22,4 +18,4 @@ rule aggregate_statistics:
 rule tables:
     """Tidy tables: metrics with intervals, comparison with published values, slopes."""
     input:
-        rules.aggregate_statistics.output,
+        plan.table_files(),

@@ -13,6 +13,7 @@ if not workflow.config_settings.configfiles:
 try:
     from cpbalance.config import parse_config
     from cpbalance.errors import InputError
+    from cpbalance.names import FIGURE_TABLES
     from cpbalance.plan import make_plan
     from cpbalance.tracking import code_digest
 except ImportError as error:

@@ -1,12 +1,14 @@
 rule render_figures:
     input:
-        expand(f"{RESULTS}/tables/{{table}}.parquet", table=TABLES),
+        lambda wildcards: [
+            f"{RESULTS}/tables/{table}.parquet" for table in FIGURE_TABLES[wildcards.figure]
+        ],
     output:
         multiext(f"{RESULTS}/figures/{{figure}}", ".pdf", ".png", ".csv"),
     params:
-        code=code_digest("plot"),
+        code=lambda wildcards: code_digest("plot", f"cpbalance.figures.{wildcards.figure}"),
     wildcard_constraints:
-        figure="|".join(FIGURES),
+        figure="|".join(FIGURE_TABLES),
     log:
         "logs/render_figures/{figure}.log",
     shell:
@@ -16,4 +18,4 @@ rule render_figures:
 rule figures:
     """All figures, as PDF and PNG, each with the CSV it was drawn from."""
     input:
-        expand(rules.render_figures.output, figure=FIGURES),
+        plan.figure_files(),

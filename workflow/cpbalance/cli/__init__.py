@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         logger.error("cpbalance %s: error: %s", args.command, error)
         return 2
     except Exception:
-        logger.exception("cpbalance %s: this is a fault of cpbalance, not of your input", args.command)
+        logger.exception(
+            "cpbalance %s: this is a fault of cpbalance, not of your input", args.command
+        )
         return 1
     return 0
 

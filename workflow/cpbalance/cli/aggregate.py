@@ -137,6 +137,8 @@ def run(args: argparse.Namespace) -> None:
         order = [name for name in (*SERIES, "cp_size", "metric") if name in frame]
         frame = frame.sort_values(order, kind="stable")
         write_frame(args.output_dir / f"{schema.name}.parquet", schema, frame, made)
-    text = headline(metrics, f"Tables: {args.output_dir}/   Figures: {args.output_dir.parent}/figures/")
+    text = headline(
+        metrics, f"Tables: {args.output_dir}/   Figures: {args.output_dir.parent}/figures/"
+    )
     with replacing(args.output_dir / "headline.txt") as partial:
         partial.write_text(text, encoding="utf-8")

@@ -46,9 +46,7 @@ def _draw_real(lengths: Lengths, generator: np.random.Generator, count: int) -> 
     raise ValueError(f"no such family: {lengths.family}")
 
 
-def draw_lengths(
-    lengths: Lengths, generator: np.random.Generator, count: int
-) -> NDArray[np.int64]:
+def draw_lengths(lengths: Lengths, generator: np.random.Generator, count: int) -> NDArray[np.int64]:
     """``count`` whole lengths in tokens, int64, each at least 1; the mean must be in tokens.
 
     Lengths over the cap are returned as they are: see :mod:`cpbalance.lengths.caps`.
@@ -98,7 +96,10 @@ def family_pmf(lengths: Lengths, longest: int) -> NDArray[np.float64]:
     if isinstance(lengths, Mixture):
         total = sum(part.weight for part in lengths.components)
         return sum(
-            (part.weight / total * family_pmf(part.lengths, longest) for part in lengths.components),
+            (
+                part.weight / total * family_pmf(part.lengths, longest)
+                for part in lengths.components
+            ),
             start=np.zeros(longest + 1),
         )
     edges = np.arange(longest + 2, dtype=np.float64)

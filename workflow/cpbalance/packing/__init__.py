@@ -61,6 +61,4 @@ def pack_documents(
         )
     pack, segments = POLICIES[policy](num_tokens, documents_per_step, pack_tokens, packs_per_step)
     step, pack_in_step = np.divmod(pack, packs_per_step)
-    return Segments(
-        step.astype(np.int32), pack_in_step.astype(np.int32), segments.astype(np.int32)
-    )
+    return Segments(step.astype(np.int32), pack_in_step.astype(np.int32), segments.astype(np.int32))

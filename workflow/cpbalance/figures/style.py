@@ -1,0 +1,93 @@
+"""One look for all figures: column widths, colours and marks that survive grey, fixed bytes.
+
+Colours are seaborn's colour-blind palette; whatever a colour says, a marker or a dash says too.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Widths of one and two columns of common two-column journal styles, in inches.
+COLUMN, PAGE = 3.4, 7.0
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":")
+
+_RC = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+}
+
+
+def use_style() -> None:
+    """Set the look for all figures of this process; draws to files only."""
+    mpl.use("agg")
+    sns.set_theme(context="paper", style="whitegrid", palette="colorblind", rc=_RC)
+
+
+def new_figure(
+    rows: int, columns: int, width: float = PAGE, height: float = 2.3, **shared: object
+) -> tuple[Figure, np.ndarray]:
+    """A figure of ``width`` inches with axes in an array (rows, columns); ``height`` a row."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width, height * rows), squeeze=False, **shared
+    )
+    return figure, axes
+
+
+def cp_axis(axes: Axes, cp_sizes: Sequence[int]) -> None:
+    """A log2 axis whose ticks are the CP degrees."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(cp_sizes), [str(size) for size in cp_sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("CP degree")
+
+
+def panel_rows(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, ...]]:
+    """Distinct values of ``keys``, in the order they stand in the table."""
+    return list(frame[list(keys)].drop_duplicates().itertuples(index=False, name=None))
+
+
+def row_title(key: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """What tells one row of panels from the others; empty where there is only one row."""
+    differing = [i for i in range(len(key)) if len({row[i] for row in rows}) > 1]
+    return ", ".join(key[i] for i in differing)
+
+
+def below(figure: Figure, axes: Axes, columns: int = 4) -> None:
+    """One legend for all panels, under them, from the labels of ``axes``."""
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def save(figure: Figure, frame: pd.DataFrame, outputs: Sequence[tuple[Path, Path]]) -> None:
+    """Write PDF, PNG and CSV as (where to write, final name), without dates or versions, so that equal figures are equal bytes."""
+    metadata = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+    metadata[".png"] = {"Software": None}
+    for path, name in outputs:
+        if name.suffix == ".csv":
+            frame.to_csv(path, index=False, lineterminator="\n")
+        else:
+            figure.savefig(path, format=name.suffix[1:], metadata=metadata[name.suffix])
