@@ -1,4 +1,5 @@
 rule aggregate_statistics:
+    """Statistics of all costs, as tidy tables and the headline."""
     input:
         costs=plan.cost_files(),
         lengths=plan.lengths_files(),

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from cpbalance.aggregate import (
-    SERIES,
     Costs,
     comparison_table,
     length_curves,
@@ -134,8 +133,6 @@ def run(args: argparse.Namespace) -> None:
         (LENGTH_CURVES, pd.concat(map(_length_curves, args.lengths), ignore_index=True)),
     )
     for schema, frame in tables:
-        order = [name for name in (*SERIES, "cp_size", "metric") if name in frame]
-        frame = frame.sort_values(order, kind="stable")
         write_frame(args.output_dir / f"{schema.name}.parquet", schema, frame, made)
     text = headline(
         metrics, f"Tables: {args.output_dir}/   Figures: {args.output_dir.parent}/figures/"

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from cpbalance.figures.style import DASHES, below, new_figure
 
-BINS = np.linspace(0, 4, 61)
+BINS = np.linspace(0, 4, 161)
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
@@ -22,7 +22,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     cp_sizes = sorted(frame["cp_size"].unique())
     columns = min(4, len(cp_sizes))
     rows = -(-len(cp_sizes) // columns)
-    figure, axes = new_figure(rows, columns, height=1.5, sharex=True)
+    figure, axes = new_figure(rows, columns, height=1.6, sharex=True)
     colours = sns.color_palette("colorblind")
     for panel, cp_size in zip(axes.flat, cp_sizes, strict=False):
         chosen = histogram[histogram["cp_size"] == cp_size]
@@ -40,8 +40,12 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         panel.set_xlim(0, 3)
     for panel in axes.flat[len(cp_sizes) :]:
         panel.set_visible(False)
-    figure.supxlabel("cost of a rank / mean", fontsize=8)
-    figure.supylabel("density", fontsize=8)
+    for column in range(columns):
+        lowest = max(row for row in range(rows) if axes[row, column].get_visible())
+        axes[lowest, column].set_xlabel("cost of a rank / mean")
+        axes[lowest, column].tick_params(labelbottom=True)
+    for panel in axes[:, 0]:
+        panel.set_ylabel("density")
     below(figure, axes.flat[0])
     return figure, histogram
 
