@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -226,17 +226,17 @@ def write_frame(
         frame[list(schema.columns)].to_csv(partial, index=False, lineterminator="\n")
 
 
-def open_table(path: Path | str, schema: Schema) -> pq.ParquetFile:
-    """Open a stage file for reading.
+def open_table(path: Path | str, schema: Schema, source: IO[bytes] | None = None) -> pq.ParquetFile:
+    """Open a stage file for reading; with ``source``, read that and let ``path`` only name it.
 
     Raises :class:`~cpbalance.errors.InputError` if it is missing, is not Parquet, or holds another
     schema, version or set of columns.
     """
     path = Path(path)
-    if not path.is_file():
+    if source is None and not path.is_file():
         raise InputError(f"{path}: no such file; make it with the stage that writes {schema.name}")
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(source or path)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(
             f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}); "
