@@ -20,7 +20,15 @@ from cpbalance.errors import InputError
 CHUNK = 1 << 20
 # The earliest time that a zip can hold.
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, struct.error, RuntimeError, OSError, ValueError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    struct.error,
+    RuntimeError,
+    OSError,
+    ValueError,
+)
 AGAIN = "get the file again"
 
 

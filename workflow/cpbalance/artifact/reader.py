@@ -6,7 +6,6 @@ then goes to a folder beside the target, and each file is moved into place whole
 """
 
 import json
-import os
 import shutil
 import tempfile
 import zipfile
@@ -109,7 +108,9 @@ def extract_members(artifact: Artifact, folder: Path, members: Sequence[str] | N
         if member not in artifact.sizes:
             artifact.read(member)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+    staging = Path(
+        tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent)
+    )
     try:
         for member in wanted:
             digest = zips.copy_member(artifact.archive, member, staging / member)
@@ -119,7 +120,7 @@ def extract_members(artifact: Artifact, folder: Path, members: Sequence[str] | N
                 )
         for member in wanted:
             (folder / member).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(staging / member, folder / member)
+            (staging / member).replace(folder / member)
     finally:
         shutil.rmtree(staging)
 

@@ -1,18 +1,18 @@
 """Writing an artifact: gather files, describe them, sum them, zip them, the same way every time."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpbalance import __version__
 from cpbalance.artifact import format as fmt
 from cpbalance.artifact.archive import write_zip
 from cpbalance.artifact.crate import MEDIA_TYPES, crate_metadata
 from cpbalance.artifact.members import check_table
 from cpbalance.artifact.reader import open_artifact
 from cpbalance.errors import InputError
-from cpbalance.tables import canonical_json, replacing
+from cpbalance.tables import file_digest, replacing
 
 
 def write_artifact(
@@ -40,13 +40,19 @@ def write_artifact(
     contents: dict[str, bytes | Path] = {
         fmt.DESCRIPTOR: _json(descriptor),
         fmt.CONFIG: _json(documents["config"]),
-        fmt.RUN: _json({**documents["run"], "version": __version__}),
+        fmt.RUN: _json(documents["run"]),
         fmt.ENVIRONMENT: _json(documents["environment"]),
     }
     contents.update((member, files[member]) for member in sorted(files))
-    run = {**documents["run"], "version": __version__}
-    contents[fmt.CRATE] = crate_metadata(experiment, [*contents, fmt.MANIFEST], run, license_id)
-    digests = {name: _sha256(content) for name, content in contents.items()}
+    contents[fmt.CRATE] = crate_metadata(
+        experiment, [*contents, fmt.MANIFEST], documents["run"], license_id
+    )
+    digests = {
+        name: hashlib.sha256(content).hexdigest()
+        if isinstance(content, bytes)
+        else file_digest(content)
+        for name, content in contents.items()
+    }
     contents[fmt.MANIFEST] = fmt.manifest_text(digests).encode()
     with replacing(target) as partial:
         write_zip(partial, contents)
@@ -72,11 +78,4 @@ def _check_member(member: str, path: Path) -> None:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (canonical_json(value) + "\n").encode()
-
-
-def _sha256(content: bytes | Path) -> str:
-    if isinstance(content, bytes):
-        return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

@@ -1,0 +1,145 @@
+"""``cpbalance artifact``: export, verify, show, extract and compare the artifact of a run."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cpbalance.artifact import Artifact, extract_members, open_artifact, write_artifact
+from cpbalance.artifact.format import MAX_BYTES, STAGES
+from cpbalance.artifact.provenance import environment_document, run_document
+from cpbalance.errors import InputError
+
+HELP = "pack a finished run into one file, check such a file, take it apart"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of this stage."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    export = actions.add_parser("export", help="write an artifact from the files of a run")
+    export.add_argument("--root", type=Path, required=True, help="results/{experiment}")
+    export.add_argument("--experiment", required=True)
+    export.add_argument("--config", required=True, help="resolved configuration, as JSON")
+    export.add_argument("--command", dest="remake", required=True, help="what makes the run again")
+    export.add_argument("--license", default="CC-BY-4.0", help="SPDX identifier, for the data")
+    export.add_argument("--output", type=Path, required=True)
+    export.add_argument("files", type=Path, nargs="+", help="files below --root")
+    export.set_defaults(act=_export)
+
+    verify = _reading(actions, "verify", "check everything that can be checked")
+    verify.set_defaults(act=_verify)
+    show = _reading(actions, "show", "say what is inside and how it was made")
+    show.add_argument("--config", action="store_true", help="print the configuration only, as JSON")
+    show.set_defaults(act=_show)
+    extract = _reading(actions, "extract", "check, then write the members out")
+    extract.add_argument("--to", type=Path, required=True, help="folder")
+    extract.add_argument("--force", action="store_true", help="replace files that differ")
+    extract.add_argument("--only", nargs="+", default=[], help="members or stages (default: all)")
+    extract.set_defaults(act=_extract)
+
+
+def _reading(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text)
+    parser.add_argument("path", type=Path, metavar="PATH", help="artifact (*.crate.zip)")
+    parser.add_argument("--experiment", help="refuse an artifact of another experiment")
+    parser.add_argument(
+        "--limit-gib",
+        type=float,
+        default=MAX_BYTES / 2**30,
+        help="refuse what inflates past this (default %(default)g)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what was asked."""
+    args.act(args)
+
+
+def _opened(args: argparse.Namespace) -> Any:
+    if not args.limit_gib > 0:
+        raise InputError(f"--limit-gib is {args.limit_gib}: give a number over 0")
+    return open_artifact(args.path, args.experiment, int(args.limit_gib * 2**30))
+
+
+def _export(args: argparse.Namespace) -> None:
+    files = {}
+    for path in args.files:
+        if not path.is_relative_to(args.root):
+            raise InputError(f"{path} is not below --root {args.root}: give files of the run")
+        files[path.relative_to(args.root).as_posix()] = path
+    try:
+        config = json.loads(args.config)
+    except ValueError as error:
+        raise InputError(f"--config is not JSON ({error})") from error
+    documents = {
+        "config": config,
+        "run": run_document(args.remake, config.get("seed")),
+        "environment": environment_document(),
+    }
+    write_artifact(args.output, args.experiment, files, documents, args.license)
+
+
+def _verify(args: argparse.Namespace) -> None:
+    with _opened(args) as artifact:
+        print(f"{artifact.path}: sound, experiment {artifact.experiment}, {_contents(artifact)}")
+
+
+def _show(args: argparse.Namespace) -> None:
+    with _opened(args) as artifact:
+        if args.config:
+            print(json.dumps(artifact.config, indent=1, sort_keys=True))
+            return
+        environment = artifact.environment
+        print(f"experiment   {artifact.experiment}")
+        print(f"contents     {_contents(artifact)}")
+        for key in ("command", "seed", "version", "revision", "date"):
+            print(f"{key:<12} {artifact.run.get(key)}")
+        print(f"machine      {environment.get('system')}, {environment.get('processor')}")
+        print(f"software     Python {environment.get('python')}, {_software(environment)}")
+        for stage in artifact.stages:
+            print(f"{stage}: {STAGES[stage]}")
+            for member in artifact.members(stage):
+                print(f"  {artifact.sizes[member]:>12,}  {member}")
+
+
+def _contents(artifact: Artifact) -> str:
+    size = sum(artifact.sizes.values())
+    return f"{len(artifact.sizes)} files, {size:,} bytes ({', '.join(artifact.stages)})"
+
+
+def _software(environment: Mapping[str, Any]) -> str:
+    packages = environment.get("packages", {})
+    named = [
+        f"{name} {packages[name]}"
+        for name in ("snakemake", "torch", "numpy", "pyarrow")
+        if name in packages
+    ]
+    return ", ".join([*named, f"{len(packages)} packages in all"])
+
+
+def _extract(args: argparse.Namespace) -> None:
+    with _opened(args) as artifact:
+        wanted = _chosen(artifact, args.only)
+        if not args.force:
+            for member in wanted:
+                _refuse_to_replace(artifact, member, args.to / member)
+        extract_members(artifact, args.to, wanted)
+
+
+def _chosen(artifact: Artifact, names: list[str]) -> list[str]:
+    """Members that the names, of members or of stages, stand for; all for none."""
+    chosen: list[str] = []
+    for name in names:
+        chosen += artifact.members(name.rstrip("/")) if name.rstrip("/") in STAGES else [name]
+    return chosen if names else sorted(artifact.sizes)
+
+
+def _refuse_to_replace(artifact: Artifact, member: str, target: Path) -> None:
+    if target.is_dir() or (target.is_file() and target.read_bytes() != artifact.read(member)):
+        raise InputError(
+            f"{target} exists and differs from the artifact's: move it, choose another --to, or "
+            f"add --force"
+        )
