@@ -14,7 +14,7 @@ SCHEMAS = {value.name: value for value in vars(tables).values() if isinstance(va
 
 
 def check_table(where: str, member: str, stream: IO[bytes]) -> None:
-    """Raise :class:`~cpbalance.errors.InputError`, naming ``where``, for a table without its schema."""
+    """Raise InputError, naming ``where``, for a table without its schema."""
     stage = stage_of(member)
     name = member.removeprefix("tables/").removesuffix(".parquet") if stage == "tables" else stage
     if name not in SCHEMAS:
