@@ -55,9 +55,13 @@ class Artifact:
             )
         return b"".join(zips.member_chunks(self.archive, member))
 
+    def buffer(self, member: str) -> pa.BufferReader:
+        """Content of a member as a file for pyarrow."""
+        return pa.BufferReader(self.read(member))
+
     def table(self, member: str) -> pa.Table:
         """A Parquet member as a table."""
-        return pq.read_table(pa.BufferReader(self.read(member)))
+        return pq.read_table(self.buffer(member))
 
 
 @contextmanager
