@@ -10,13 +10,11 @@ from cpbalance import tables
 from cpbalance.artifact.format import stage_of
 from cpbalance.errors import InputError
 
-SCHEMAS = {value.name: value for value in vars(tables).values() if isinstance(value, tables.Schema)}
-
 
 def check_table(where: str, member: str, stream: IO[bytes]) -> None:
     """Raise InputError, naming ``where``, for a table without its schema."""
     stage = stage_of(member)
     name = member.removeprefix("tables/").removesuffix(".parquet") if stage == "tables" else stage
-    if name not in SCHEMAS:
+    if name not in tables.SCHEMAS:
         raise InputError(f"{where}: a table that this cpbalance does not know; update cpbalance")
-    tables.open_table(where, SCHEMAS[name], stream).close()
+    tables.open_table(where, tables.SCHEMAS[name], stream).close()
