@@ -34,7 +34,7 @@ def find_chromium():
 
 
 class Page:
-    """One page; ``requests`` are the URLs it asked for, ``errors`` what its console complained of."""
+    """One page; ``requests`` are the URLs it asked for, ``errors`` what its console says."""
 
     def __init__(self, program: str, profile: Path, timeout: float = 60) -> None:
         self.requests: list[str] = []

@@ -21,7 +21,7 @@ _ABSENT = "–"
 
 
 def settings_differences(a: Artifact, b: Artifact) -> pd.DataFrame:
-    """Every setting, version, device or code digest that differs: ``kind``, ``item``, ``a``, ``b``."""
+    """Every setting, version, device or digest that differs: ``kind``, ``item``, ``a``, ``b``."""
     rows = []
     for kind, left, right in zip(_KINDS, _settings(a), _settings(b), strict=True):
         for item in sorted(left.keys() | right.keys()):
