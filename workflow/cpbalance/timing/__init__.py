@@ -1,0 +1,1 @@
+"""Timing of attention kernels: what to call in which order, on what clock, until when."""

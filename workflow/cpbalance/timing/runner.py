@@ -1,0 +1,162 @@
+"""Leads a timing run: warm-up, passes over the packs, until they are settled or the budget ends.
+
+A run is a deterministic walk over calls, driven by the samples it has seen. A journal answers for
+calls that an earlier, interrupted run has made already, so a run that is killed and started again
+walks the same way, measures only what is missing and so repeats at most the one call it was in.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+from cpbalance.timing.device import Device, State
+from cpbalance.timing.plan import PACK, WARMUP, Call, Method, Target, sweep_calls
+from cpbalance.timing.statistics import relative_width
+
+# Warm-up ends when the medians of two successive windows agree, or after the last window.
+WARMUP_WINDOW = 5
+WARMUP_TOLERANCE = 0.02
+WARMUP_MAX_WINDOWS = 20
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measured call. ``spent`` is the budget used once it was done, in seconds."""
+
+    call: Call
+    seconds: float
+    throttle: tuple[str, ...]
+    spent: float
+    state: State
+
+    @property
+    def throttled(self) -> bool:
+        """Whether the device held its clock down; such a sample counts in no median."""
+        return bool(self.throttle)
+
+
+@dataclass
+class Outcome:
+    """Samples in the order in which they were taken, and how the run ended."""
+
+    samples: list[Sample] = field(default_factory=list)
+    reason: str = ""
+    spent: float = 0.0
+    sweeps: int = 0
+    settled: int = 0
+
+
+class Journal(Protocol):
+    """Keeps samples as they come, and those of an interrupted run."""
+
+    def replay(self) -> Sequence[Sample]:
+        """Samples of an interrupted run of the same plan, in order."""
+
+    def append(self, sample: Sample) -> None:
+        """Keep a sample; it survives the process from here on."""
+
+
+class Runner:
+    """Times ``calls`` on ``device``; see :meth:`run`."""
+
+    def __init__(
+        self,
+        calls: Mapping[Target, Callable[[], Any]],
+        device: Device,
+        method: Method,
+        journal: Journal,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._calls, self._device, self._method = calls, device, method
+        self._journal, self._progress = journal, progress
+        self._targets = sorted(calls)
+        earlier = list(journal.replay())
+        self._waiting = [s for s in earlier if s.call.kind != WARMUP]
+        self._outcome = Outcome(samples=[s for s in earlier if s.call.kind == WARMUP])
+        self._base = max((s.spent for s in earlier), default=0.0) - device.spent()
+        self._seconds: dict[Target, list[float]] = {target: [] for target in self._targets}
+        self._expected: dict[Target, float] = {}
+        self._state = State()
+
+    def run(self, sentinel: Target) -> Outcome:
+        """Warm up, then pass over the targets until each is settled or the budget ends."""
+        if self._waiting:
+            self._progress(f"resuming after {len(self._waiting)} calls made earlier")
+        with self._device.quiet():
+            self._warm_up(sentinel)
+            self._outcome.reason = self._sweep_all(sentinel)
+        self._outcome.spent = self._spent()
+        self._outcome.settled = len(self._targets) - len(self._active())
+        return self._outcome
+
+    def _spent(self) -> float:
+        return self._base + self._device.spent()
+
+    def _active(self) -> list[Target]:
+        width = self._method.width
+        return [t for t in self._targets if not relative_width(self._seconds[t]) < width]
+
+    def _warm_up(self, sentinel: Target) -> None:
+        """Call one pack of each kind once, then the sentinel until its time stands still."""
+        firsts = {(t.cp_size, t.direction): t for t in reversed(self._targets)}
+        for target in firsts.values():
+            self._measure(Call(WARMUP, 0, target))
+        last = float("inf")
+        for window in range(WARMUP_MAX_WINDOWS):
+            call = Call(WARMUP, window + 1, sentinel)
+            now = median(self._measure(call).seconds for _ in range(WARMUP_WINDOW))
+            if abs(now - last) <= WARMUP_TOLERANCE * last:
+                break
+            last = now
+
+    def _sweep_all(self, sentinel: Target) -> str:
+        for sweep in range(self._method.max_passes):
+            active = self._active()
+            if not active:
+                return "every pack is settled"
+            for call in sweep_calls(active, sentinel, sweep, self._method):
+                if sweep > 0 and not self._affordable(call):
+                    return "the budget is used up"
+                self._take(call)
+                self._report(sweep, len(active))
+            self._outcome.sweeps = sweep + 1
+        return "every pack is settled" if not self._active() else "all passes are made"
+
+    def _affordable(self, call: Call) -> bool:
+        # A waiting sample was paid for already.
+        if self._waiting:
+            return True
+        return self._spent() + self._expected[call.target] <= self._method.budget_s
+
+    def _take(self, call: Call) -> None:
+        if self._waiting and self._waiting[0].call == call:
+            sample = self._waiting.pop(0)
+            self._outcome.samples.append(sample)
+        else:
+            # An earlier run that was led otherwise has nothing more to say.
+            self._waiting.clear()
+            sample = self._measure(call)
+        self._expected[call.target] = sample.seconds
+        if call.kind == PACK and not sample.throttled:
+            self._seconds[call.target].append(sample.seconds)
+
+    def _measure(self, call: Call) -> Sample:
+        # The full state takes a while to ask for, so only now and then; throttling every time.
+        if call.kind != PACK:
+            self._state = self._device.state()
+        if not self._method.warm_cache:
+            self._device.flush_cache()
+        seconds = self._device.measure(self._calls[call.target])
+        throttle = self._device.throttle_reasons()
+        sample = Sample(call, seconds, throttle, self._spent(), self._state)
+        self._journal.append(sample)
+        self._outcome.samples.append(sample)
+        return sample
+
+    def _report(self, sweep: int, active: int) -> None:
+        left = max(0.0, self._method.budget_s - self._spent())
+        self._progress(
+            f"pass {sweep + 1}: {active} packs not settled, {len(self._outcome.samples)} calls "
+            f"made, budget used {self._spent():.0f} s, at most {left:.0f} s left"
+        )
