@@ -15,7 +15,16 @@ from pathlib import Path
 from cpbalance import __version__
 from cpbalance.errors import InputError
 
-COMMANDS = ("sample", "pack", "simulate", "aggregate", "plot", "artifact", "schema")
+COMMANDS = (
+    "sample",
+    "pack",
+    "simulate",
+    "time",
+    "aggregate",
+    "plot",
+    "artifact",
+    "schema",
+)
 
 logger = logging.getLogger("cpbalance")
 

@@ -5,27 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cpbalance.attention import Attention, attention_pairs
+from cpbalance.attention import attention_pairs
+from cpbalance.cli.attention_arguments import add_attention_arguments, attention_of
 from cpbalance.costs import cost_model
 from cpbalance.tables import COSTS, PACKS, iter_row_groups, read_provenance, table_writer
 
 HELP = "cost of every pack on one rank"
-
-
-def add_attention_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that describe an attention layer."""
-    parser.add_argument("--attention-name", default="attention", help="label of the layer")
-    parser.add_argument("--q-heads", type=int, required=True)
-    parser.add_argument("--kv-heads", type=int, required=True)
-    parser.add_argument("--head-dim", type=int, required=True)
-    mask = parser.add_mutually_exclusive_group(required=True)
-    mask.add_argument("--causal", dest="causal", action="store_true")
-    mask.add_argument("--full", dest="causal", action="store_false")
-
-
-def attention_of(args: argparse.Namespace) -> Attention:
-    """The layer that the arguments describe; raises :class:`~cpbalance.errors.InputError`."""
-    return Attention(args.q_heads, args.kv_heads, args.head_dim, args.causal)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

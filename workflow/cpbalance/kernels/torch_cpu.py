@@ -7,6 +7,7 @@ runs on as many threads as torch is told to use.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from cpbalance.kernels.base import BACKWARD, FORWARD, Batch, Kernel
@@ -45,6 +46,20 @@ class TorchCpu(Kernel):
                     attend(*segment, is_causal=causal, enable_gqa=grouped)
                     for segment in zip(q, k, v, strict=True)
                 ]
+
+        return call
+
+    def backward(self, batch: Batch) -> Callable[[], Any]:
+        """The backward passes of all segments in one call; returns their gradients."""
+        import torch
+
+        leaves = [x.detach().requires_grad_() for x in (batch.q, batch.k, batch.v)]
+        outputs = self.forward(replace(batch, q=leaves[0], k=leaves[1], v=leaves[2]))()
+        parts = batch.grad_out.split(list(batch.segment_tokens))
+        grads = [part.transpose(0, 1).unsqueeze(0) for part in parts]
+
+        def call() -> Any:
+            return torch.autograd.grad(outputs, leaves, grads, retain_graph=True)
 
         return call
 

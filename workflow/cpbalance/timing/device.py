@@ -107,7 +107,7 @@ class CpuDevice:
 
         return {
             "device": self.name,
-            "threads": torch.get_num_threads(),
+            "threads": 1,
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             **host_environment(),
         }

@@ -5,7 +5,7 @@ calls that an earlier, interrupted run has made already, so a run that is killed
 walks the same way, measures only what is missing and so repeats at most the one call it was in.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
@@ -58,19 +58,24 @@ class Journal(Protocol):
 
 
 class Runner:
-    """Times ``calls`` on ``device``; see :meth:`run`."""
+    """Times ``targets`` on ``device``; see :meth:`run`.
+
+    ``prepare`` makes the call of a target ready, right before it is timed, so that no more than
+    one pack's intermediate tensors are alive.
+    """
 
     def __init__(
         self,
-        calls: Mapping[Target, Callable[[], Any]],
+        targets: Sequence[Target],
+        prepare: Callable[[Target], Callable[[], Any]],
         device: Device,
         method: Method,
         journal: Journal,
         progress: Callable[[str], None],
     ) -> None:
-        self._calls, self._device, self._method = calls, device, method
+        self._prepare, self._device, self._method = prepare, device, method
         self._journal, self._progress = journal, progress
-        self._targets = sorted(calls)
+        self._targets = sorted(targets)
         earlier = list(journal.replay())
         self._waiting = [s for s in earlier if s.call.kind != WARMUP]
         self._outcome = Outcome(samples=[s for s in earlier if s.call.kind == WARMUP])
@@ -102,11 +107,11 @@ class Runner:
         firsts = {(t.cp_size, t.direction): t for t in reversed(self._targets)}
         for target in firsts.values():
             self._measure(Call(WARMUP, 0, target))
-        last = float("inf")
+        last: float | None = None
         for window in range(WARMUP_MAX_WINDOWS):
             call = Call(WARMUP, window + 1, sentinel)
             now = median(self._measure(call).seconds for _ in range(WARMUP_WINDOW))
-            if abs(now - last) <= WARMUP_TOLERANCE * last:
+            if last is not None and abs(now - last) <= WARMUP_TOLERANCE * last:
                 break
             last = now
 
@@ -145,9 +150,10 @@ class Runner:
         # The full state takes a while to ask for, so only now and then; throttling every time.
         if call.kind != PACK:
             self._state = self._device.state()
+        ready = self._prepare(call.target)
         if not self._method.warm_cache:
             self._device.flush_cache()
-        seconds = self._device.measure(self._calls[call.target])
+        seconds = self._device.measure(ready)
         throttle = self._device.throttle_reasons()
         sample = Sample(call, seconds, throttle, self._spent(), self._state)
         self._journal.append(sample)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cpbalance.attention import Attention, heads_per_rank
 from cpbalance.errors import InputError
 from cpbalance.kernels.base import BACKWARD, FORWARD, Batch, Kernel
+from cpbalance.timing.device import Device
 from cpbalance.timing.plan import Target
 
 BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
@@ -187,10 +188,47 @@ def check_output(kernel: Kernel, batch: Batch, dtype: str) -> float:
     return error
 
 
-def check_batch(workload: Workload, packs: Mapping[int, Sequence[NDArray]], cp_size: int) -> Batch:
+def check_batch(workload: Workload, packs: Sequence[NDArray], cp_size: int) -> Batch:
     """The batch that :func:`check_output` runs on, cut to fit the workload's buffers."""
-    lengths = segments_to_check(packs[cp_size])
-    room = max(int(p.sum()) for p in packs[cp_size])
+    lengths = segments_to_check(packs)
+    room = max(int(p.sum()) for p in packs)
     while len(lengths) > 1 and lengths.sum() > room:
         lengths = lengths[:-1]
     return workload.batch(cp_size, np.minimum(lengths, room))
+
+
+def check_memory(
+    device: Device,
+    tokens: Mapping[int, int],
+    heads: Mapping[int, HeadCount],
+    attention: Attention,
+    directions: tuple[str, ...],
+) -> None:
+    """Raise :class:`~cpbalance.errors.InputError` if the largest pack cannot fit the device."""
+    needed = {
+        cp: predicted_bytes(tokens[cp], h, attention.head_dim, attention.dtype, directions)
+        for cp, h in heads.items()
+    }
+    cp_size = max(needed, key=lambda cp: needed[cp])
+    free = device.free_memory()
+    if needed[cp_size] > free:
+        raise InputError(
+            f"a pack of {tokens[cp_size]} tokens at cp_size {cp_size} needs "
+            f"{needed[cp_size] / 2**30:.1f} GiB and {device.name} has {free / 2**30:.1f} GiB free; "
+            f"use fewer tokens_per_gpu or fewer timed heads"
+        )
+
+
+def middle_target(
+    targets: Sequence[Target], segments: Mapping[tuple[int, int, int], NDArray]
+) -> Target:
+    """The target of middling work at the smallest CP degree: a fair and cheap sentinel."""
+    smallest = min(t.cp_size for t in targets)
+    first = targets[0].direction
+    among = [t for t in targets if t.cp_size == smallest and t.direction == first]
+
+    def work(target: Target) -> float:
+        lengths = segments[target.cp_size, target.step, target.pack]
+        return float(np.square(lengths, dtype=np.float64).sum())
+
+    return sorted(among, key=lambda t: (work(t), t))[len(among) // 2]
