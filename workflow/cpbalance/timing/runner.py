@@ -14,10 +14,12 @@ from cpbalance.timing.device import Device, State
 from cpbalance.timing.plan import PACK, WARMUP, Call, Method, Target, sweep_calls
 from cpbalance.timing.statistics import relative_width
 
-# Warm-up ends when the medians of two successive windows agree, or after the last window.
+# Warm-up ends when the medians of two successive windows agree, after the last window, or when it
+# has taken this share of the budget.
 WARMUP_WINDOW = 5
 WARMUP_TOLERANCE = 0.02
 WARMUP_MAX_WINDOWS = 20
+WARMUP_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,13 @@ class Runner:
         for target in firsts.values():
             self._measure(Call(WARMUP, 0, target))
         last: float | None = None
+        end = self._spent() + WARMUP_SHARE * self._method.budget_s
         for window in range(WARMUP_MAX_WINDOWS):
             call = Call(WARMUP, window + 1, sentinel)
             now = median(self._measure(call).seconds for _ in range(WARMUP_WINDOW))
             if last is not None and abs(now - last) <= WARMUP_TOLERANCE * last:
+                break
+            if self._spent() > end:
                 break
             last = now
 
