@@ -5,12 +5,14 @@ rule aggregate_statistics:
         lengths=plan.lengths_files(),
     output:
         plan.table_files(),
+    log:
+        "logs/aggregate_statistics.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=plan.aggregate_arguments(),
         code=code_digest("aggregate"),
         folder=subpath(output[0], parent=True),
-    log:
-        "logs/aggregate_statistics.log",
     shell:
         "cpbalance --log {log} aggregate --costs {input.costs} --lengths {input.lengths}"
         " {params.args} --output-dir {params.folder}"

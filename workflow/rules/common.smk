@@ -22,7 +22,9 @@ except ImportError as error:
     )
 
 if shutil.which("cpbalance") is None:
-    raise WorkflowError("the command cpbalance is not found: run `source .venv/bin/activate`")
+    raise WorkflowError(
+        "the command cpbalance is not found: run `source .venv/bin/activate`"
+    )
 
 try:
     plan = make_plan(parse_config(dict(config)))
@@ -30,6 +32,8 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS = plan.results
+# Used with --software-deployment-method conda only.
+CPU_ENVIRONMENT = "../../envs/cpu.yaml"
 
 
 wildcard_constraints:

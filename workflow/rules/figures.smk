@@ -1,16 +1,21 @@
 rule render_figures:
     input:
         lambda wildcards: [
-            f"{RESULTS}/tables/{table}.parquet" for table in FIGURE_TABLES[wildcards.figure]
+            f"{RESULTS}/tables/{table}.parquet"
+            for table in FIGURE_TABLES[wildcards.figure]
         ],
     output:
         multiext(f"{RESULTS}/figures/{{figure}}", ".pdf", ".png", ".csv"),
-    params:
-        code=lambda wildcards: code_digest("plot", f"cpbalance.figures.{wildcards.figure}"),
-    wildcard_constraints:
-        figure="|".join(FIGURE_TABLES),
     log:
         "logs/render_figures/{figure}.log",
+    wildcard_constraints:
+        figure="|".join(FIGURE_TABLES),
+    conda:
+        CPU_ENVIRONMENT
+    params:
+        code=lambda wildcards: code_digest(
+            "plot", f"cpbalance.figures.{wildcards.figure}"
+        ),
     shell:
         "cpbalance --log {log} plot {wildcards.figure} --tables {input} --output {output}"
 

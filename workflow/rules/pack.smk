@@ -3,11 +3,13 @@ rule pack_batches:
         f"{RESULTS}/lengths/{{lengths}}.parquet",
     output:
         f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
+    log:
+        "logs/pack_batches/{lengths}/{packing}/cp{cp}.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=lambda wildcards: plan.pack_arguments(wildcards.packing, wildcards.cp),
         code=code_digest("pack"),
-    log:
-        "logs/pack_batches/{lengths}/{packing}/cp{cp}.log",
     shell:
         "cpbalance --log {log} pack --lengths {input} {params.args} --output {output}"
 

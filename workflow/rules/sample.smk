@@ -1,11 +1,13 @@
 rule sample_lengths:
     output:
         f"{RESULTS}/lengths/{{lengths}}.parquet",
+    log:
+        "logs/sample_lengths/{lengths}.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=lambda wildcards: plan.sample_arguments(wildcards.lengths),
         code=code_digest("sample"),
-    log:
-        "logs/sample_lengths/{lengths}.log",
     shell:
         "cpbalance --log {log} sample {params.args} --output {output}"
 

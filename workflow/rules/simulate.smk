@@ -3,11 +3,15 @@ rule simulate_costs:
         f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
     output:
         f"{RESULTS}/costs/{{lengths}}/{{packing}}/{{attention}}/{{cost}}/cp{{cp}}.parquet",
-    params:
-        args=lambda wildcards: plan.simulate_arguments(wildcards.attention, wildcards.cost),
-        code=code_digest("simulate"),
     log:
         "logs/simulate_costs/{lengths}/{packing}/{attention}/{cost}/cp{cp}.log",
+    conda:
+        CPU_ENVIRONMENT
+    params:
+        args=lambda wildcards: plan.simulate_arguments(
+            wildcards.attention, wildcards.cost
+        ),
+        code=code_digest("simulate"),
     shell:
         "cpbalance --log {log} simulate --packs {input} {params.args} --output {output}"
 

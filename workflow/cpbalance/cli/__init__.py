@@ -37,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.log is not None:
         args.log.parent.mkdir(parents=True, exist_ok=True)
         handlers.append(logging.FileHandler(args.log, mode="w", encoding="utf-8"))
-    logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=handlers, force=True)
+    # Only our own messages at level INFO: libraries tell their debugging stories there.
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=handlers, force=True)
+    logger.setLevel(logging.INFO)
     try:
         args.run(args)
     except InputError as error:

@@ -72,12 +72,11 @@ def _series(provenance: dict) -> dict[str, str]:
 
 
 def _rank_costs(path: Path, item: Costs, mean: float) -> pd.DataFrame:
-    parts, steps = [], 0
+    parts = []
     for group in iter_row_groups(path, COSTS):
         frame = group.to_pandas()
         frame = frame[frame["step"] < SAMPLED_STEPS]
         parts.append(frame)
-        steps += 1
         if frame.empty or frame["step"].max() == SAMPLED_STEPS - 1:
             break
     frame = pd.concat(parts, ignore_index=True)

@@ -47,12 +47,11 @@ def load_population(lengths: Lengths, digest: str | None = None) -> tuple[np.nda
     """Lengths of the file that a source names and its dropped documents; None for a family."""
     if not isinstance(lengths, LengthsFile):
         return None, 0
-    if digest is not None:
-        if (found := file_digest(lengths.file)) != digest:
-            raise InputError(
-                f"{lengths.file}: SHA-256 is {found[:12]}…, not {digest[:12]}…: the file changed "
-                f"since the workflow started; run it again"
-            )
+    if digest is not None and (found := file_digest(lengths.file)) != digest:
+        raise InputError(
+            f"{lengths.file}: SHA-256 is {found[:12]}…, not {digest[:12]}…: the file changed since "
+            f"the workflow started; run it again"
+        )
     return read_lengths(lengths.file, lengths.column)
 
 

@@ -83,7 +83,10 @@ def below(figure: Figure, axes: Axes, columns: int = 4) -> None:
 
 
 def save(figure: Figure, frame: pd.DataFrame, outputs: Sequence[tuple[Path, Path]]) -> None:
-    """Write PDF, PNG and CSV as (where to write, final name), without dates or versions, so that equal figures are equal bytes."""
+    """Write PDF, PNG and CSV; each output is (where to write, its final name).
+
+    No dates and no versions are written, so that equal figures are equal bytes.
+    """
     metadata = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
     metadata[".png"] = {"Software": None}
     for path, name in outputs:

@@ -25,7 +25,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         for index, (key, part) in enumerate(metrics.groupby(_KEYS, sort=False)):
             series = part[part["metric"] == metric]
             if metric == "variance":
-                # Variances of different lengths differ by their mean cost; without unit they compare.
+                # Without unit, variances of different lengths compare.
                 mean = part.loc[part["metric"] == "mean", "value"].iloc[0]
                 series = series.assign(**{c: series[c] / mean**2 for c in ("value", "low", "high")})
             shown.append(series)

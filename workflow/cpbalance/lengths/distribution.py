@@ -10,7 +10,7 @@ from cpbalance.lengths.families import family_pmf
 def length_pmf(
     lengths: Lengths, longest: int, population: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
-    """P(L = l) of whole documents, l = 0 … min(cap, ``longest``) for ``truncate``, else ``longest``.
+    """P(L = l) of whole documents, float64, for l = 0 … ``longest`` (under ``truncate``, the cap).
 
     Lengths in tokens; mass above the last entry sits on it. With ``overlong: split`` or without a
     cap documents are not cut, so ``longest`` says beyond which length the caller no longer tells

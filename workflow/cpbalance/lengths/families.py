@@ -1,9 +1,9 @@
 """Named families of document lengths: draws, and their exact probability mass function.
 
 A draw is a real number, raised to ``min_tokens`` and rounded down, then cut at the cap; this is
-the article's recipe for its exponential and normal lengths. The mass of a whole number l between the
-two limits is therefore F(l+1) − F(l), with F the family's distribution function; what falls under
-``min_tokens`` sits on it, and what exceeds the cap sits on the cap (``truncate``).
+the article's recipe for its exponential and normal lengths. The mass of a whole number l between
+the two limits is therefore F(l+1) − F(l), with F the family's distribution function; what falls
+under ``min_tokens`` sits on it, and what exceeds the cap sits on the cap (``truncate``).
 """
 
 import numpy as np

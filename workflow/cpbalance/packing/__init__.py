@@ -45,8 +45,8 @@ def pack_documents(
 ) -> Segments:
     """Pack the documents of several steps; each step fills ``packs_per_step`` packs.
 
-    ``num_tokens`` are the lengths of all documents, step after step, ``documents_per_step`` how many
-    belong to each. Raises :class:`~cpbalance.errors.InputError` where a step's documents hold
+    ``num_tokens`` are the lengths of all documents, step after step, ``documents_per_step`` how
+    many belong to each. Raises :class:`~cpbalance.errors.InputError` where a step's documents hold
     fewer tokens than its packs.
     """
     if policy not in POLICIES:
