@@ -255,8 +255,10 @@ class Cluster:
     def _configure(self) -> None:
         host = socket.gethostname().partition(".")[0]
         where = {"root": self.root, "socket": self._socket, "host": host}
-        text = (HERE / "slurm.conf").read_text().format(
-            **where, ctld_port=CTLD_PORT, dbd_port=DBD_PORT
+        text = (
+            (HERE / "slurm.conf")
+            .read_text()
+            .format(**where, ctld_port=CTLD_PORT, dbd_port=DBD_PORT)
         )
         if self.accounting:
             text += (
@@ -292,7 +294,9 @@ class Cluster:
         )
         (etc / "cgroup.conf").write_text("")
         (etc / "slurmdbd.conf").write_text(
-            (HERE / "slurmdbd.conf").read_text().format(**where, dbd_port=DBD_PORT, sql_port=SQL_PORT)
+            (HERE / "slurmdbd.conf")
+            .read_text()
+            .format(**where, dbd_port=DBD_PORT, sql_port=SQL_PORT)
         )
         (etc / "slurmdbd.conf").chmod(0o600)
         # The executor drops SLURM_CONF from the environment of its job steps, so the default place

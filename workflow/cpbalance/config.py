@@ -22,6 +22,7 @@ from pydantic import (
 
 from cpbalance.errors import InputError
 from cpbalance.names import COST_NAMES, PACKING_NAMES
+from cpbalance.tables import STEPS_PER_ROW_GROUP
 
 # Names become parts of file names and Snakemake wildcards.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
@@ -244,6 +245,16 @@ class AttentionShape(Model):
         return self
 
 
+class Shards(Model):
+    """Into how many jobs the work of one file is split by step. Results do not depend on it."""
+
+    simulate: Count = Field(
+        1,
+        description="Packing and costing of one CP degree: at most one shard per 50 steps, or part "
+        "of them.",
+    )
+
+
 class Statistics(Model):
     """How intervals are made."""
 
@@ -277,6 +288,7 @@ class Config(Model):
         description="Name of lengths -> the article's distribution that it repeats, to compare "
         "with published values.",
     )
+    shards: Shards = Shards()
     statistics: Statistics = Statistics()
 
     @model_validator(mode="after")
@@ -291,6 +303,16 @@ class Config(Model):
             raise ValueError(
                 "references are values for world_size 128, tp_size 1 and tokens_per_gpu 8192; "
                 f"with {setting} leave them out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _shards_have_steps(self) -> "Config":
+        blocks = -(-self.steps // STEPS_PER_ROW_GROUP)
+        if self.shards.simulate > blocks:
+            raise ValueError(
+                f"shards.simulate ({self.shards.simulate}) must be at most {blocks}: {self.steps} "
+                f"steps make {blocks} blocks of up to {STEPS_PER_ROW_GROUP}"
             )
         return self
 

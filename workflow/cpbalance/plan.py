@@ -4,6 +4,7 @@ Arguments are one canonical string a job: Snakemake compares a rule's params as 
 two swapped values would go unnoticed if each were a param of its own.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,11 @@ from itertools import product
 from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
 from cpbalance.errors import InputError
 from cpbalance.names import FIGURE_TABLES, TABLE_NAMES
+from cpbalance.shards import all_shards
 from cpbalance.tables import canonical_json, file_digest
+
+# Files of the stages that may be split, less folder and ending.
+SHARDED_STEMS = {"simulate": r"(?:packs|costs)/.+/cp\d+"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,25 @@ class Plan:
     def results(self) -> str:
         """Folder of the experiment's outputs."""
         return f"results/{self.config.experiment}"
+
+    def parts(self, stage: str) -> list[str]:
+        """What the shards of a stage's file are called after its stem: "" where there is one."""
+        count = getattr(self.config.shards, stage)
+        return [f".shards/{shard}" for shard in all_shards(count)] if count > 1 else [""]
+
+    @property
+    def merged_stems(self) -> str:
+        """Pattern of the files, less folder and ending, that are put together from shards."""
+        return "|".join(
+            pattern
+            for stage, pattern in SHARDED_STEMS.items()
+            if getattr(self.config.shards, stage) > 1
+        )
+
+    def shard_files(self, stem: str) -> list[str]:
+        """The shards of a file, in order."""
+        stage = next(s for s, pattern in SHARDED_STEMS.items() if re.fullmatch(pattern, stem))
+        return [f"{self.results}/{stem}{part}.parquet" for part in self.parts(stage)]
 
     def lengths_files(self) -> list[str]:
         """Outputs of the sample stage."""
@@ -77,18 +101,19 @@ class Plan:
             arguments["digest"] = self.digests[lengths]
         return _join(arguments)
 
-    def pack_arguments(self, packing: str, cp_size: str | int) -> str:
+    def pack_arguments(self, packing: str, cp_size: str | int, part: str = "") -> str:
         """Arguments of ``cpbalance pack`` but for its files."""
         cluster = self.config.cluster
-        return _join(
-            {
-                "packing": packing,
-                "world-size": cluster.world_size,
-                "tp-size": cluster.tp_size,
-                "cp-size": cp_size,
-                "tokens-per-gpu": cluster.tokens_per_gpu,
-            }
-        )
+        arguments = {
+            "packing": packing,
+            "world-size": cluster.world_size,
+            "tp-size": cluster.tp_size,
+            "cp-size": cp_size,
+            "tokens-per-gpu": cluster.tokens_per_gpu,
+        }
+        if part:
+            arguments["shard"] = part.rpartition("/")[2]
+        return _join(arguments)
 
     def simulate_arguments(self, attention: str, cost: str) -> str:
         """Arguments of ``cpbalance simulate`` but for its files."""

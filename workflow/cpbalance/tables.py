@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cpbalance.errors import InputError
+from cpbalance.shards import WHOLE, Shard
 
 SCHEMA_KEY = b"cpbalance.schema"
 UNITS_KEY = b"cpbalance.units"
@@ -287,10 +288,10 @@ def read_table(path: Path | str, schema: Schema) -> pa.Table:
         return file.read()
 
 
-def iter_row_groups(path: Path | str, schema: Schema) -> Iterator[pa.Table]:
-    """Read a stage file one row group at a time; errors as in :func:`open_table`."""
+def iter_row_groups(path: Path | str, schema: Schema, shard: Shard = WHOLE) -> Iterator[pa.Table]:
+    """Read a stage file, or a shard of it, one row group at a time; errors as :func:`open_table`."""
     with open_table(path, schema) as file:
-        for index in range(file.num_row_groups):
+        for index in shard.share(file.num_row_groups):
             yield file.read_row_group(index)
 
 

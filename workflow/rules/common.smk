@@ -36,9 +36,16 @@ RESULTS = plan.results
 CPU_ENVIRONMENT = "../../envs/cpu.yaml"
 
 
+def shard_file(path):
+    """Output of a stage that may be split by step: then it is one shard, kept until the merge."""
+    return temp(path) if plan.config.shards.simulate > 1 else path
+
+
 wildcard_constraints:
     lengths="|".join(map(re.escape, plan.config.lengths)),
     packing="|".join(map(re.escape, plan.config.packing)),
     attention="|".join(map(re.escape, plan.config.attention)),
     cost="|".join(map(re.escape, plan.config.costs)),
     cp="|".join(map(str, plan.config.cluster.cp_sizes)),
+    # Snakemake takes an empty constraint for none.
+    part="|".join(map(re.escape, plan.parts("simulate"))) or "(?:)",

@@ -2,13 +2,13 @@ rule pack_batches:
     input:
         f"{RESULTS}/lengths/{{lengths}}.parquet",
     output:
-        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
+        shard_file(f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet"),
     log:
-        "logs/pack_batches/{lengths}/{packing}/cp{cp}.log",
+        "logs/pack_batches/{lengths}/{packing}/cp{cp}{part}.log",
     conda:
         CPU_ENVIRONMENT
     params:
-        args=lambda wildcards: plan.pack_arguments(wildcards.packing, wildcards.cp),
+        args=lambda wildcards: plan.pack_arguments(wildcards.packing, wildcards.cp, wildcards.part),
         code=code_digest("pack"),
     shell:
         "cpbalance --log {log} pack --lengths {input} {params.args} --output {output}"

@@ -1,10 +1,12 @@
 rule simulate_costs:
     input:
-        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}.parquet",
+        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet",
     output:
-        f"{RESULTS}/costs/{{lengths}}/{{packing}}/{{attention}}/{{cost}}/cp{{cp}}.parquet",
+        shard_file(
+            f"{RESULTS}/costs/{{lengths}}/{{packing}}/{{attention}}/{{cost}}/cp{{cp}}{{part}}.parquet"
+        ),
     log:
-        "logs/simulate_costs/{lengths}/{packing}/{attention}/{cost}/cp{cp}.log",
+        "logs/simulate_costs/{lengths}/{packing}/{attention}/{cost}/cp{cp}{part}.log",
     conda:
         CPU_ENVIRONMENT
     params:

@@ -19,6 +19,7 @@ COMMANDS = (
     "sample",
     "pack",
     "simulate",
+    "merge",
     "time",
     "aggregate",
     "plot",

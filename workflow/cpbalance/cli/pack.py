@@ -7,6 +7,7 @@ import numpy as np
 
 from cpbalance.errors import InputError
 from cpbalance.packing import pack_documents
+from cpbalance.shards import WHOLE, parse_shard
 from cpbalance.tables import LENGTHS, PACKS, iter_row_groups, read_provenance, table_writer
 
 HELP = "pack documents into the micro-batches of one CP degree"
@@ -20,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tp-size", type=int, default=1)
     parser.add_argument("--cp-size", type=int, required=True)
     parser.add_argument("--tokens-per-gpu", type=int, required=True)
+    parser.add_argument(
+        "--shard", default=str(WHOLE), metavar="K-of-N", help="pack this share of the steps alone"
+    )
     parser.add_argument("--output", type=Path, required=True)
 
 
@@ -35,6 +39,7 @@ def run(args: argparse.Namespace) -> None:
         )
     packs_per_step = args.world_size // (args.tp_size * args.cp_size)
     pack_tokens = args.cp_size * args.tokens_per_gpu
+    shard = parse_shard(args.shard)
     source = read_provenance(args.lengths, LENGTHS)
     provenance = {
         "stage": "pack",
@@ -47,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
         "source": source,
     }
     with table_writer(args.output, PACKS, provenance) as writer:
-        for group in iter_row_groups(args.lengths, LENGTHS):
+        for group in iter_row_groups(args.lengths, LENGTHS, shard):
             steps, counts = np.unique(group["step"].to_numpy(), return_counts=True)
             segments = pack_documents(
                 args.packing, group["num_tokens"].to_numpy(), counts, pack_tokens, packs_per_step
