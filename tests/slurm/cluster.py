@@ -1,10 +1,10 @@
 """A SLURM cluster of several nodes on one machine, for tests: real daemons, stand-in GPUs.
 
-slurmctld, one slurmd a node, slurmdbd with MariaDB and munged, from Debian's packages (SLURM 22.05
-on Debian 12, 24.11 on 13), on the loopback interface, without systemd or cgroups. GPUs are copies of
-/dev/null: placement, ``--gres`` and ``CUDA_VISIBLE_DEVICES`` are real, CUDA is not. Timeouts are
-short, so that a fault shows within a test's patience. ``python tests/slurm/cluster.py`` starts one
-to play with and stops it at Ctrl-D.
+slurmctld, one slurmd a node, slurmdbd with MariaDB and munged, from Debian's packages (SLURM
+22.05 on Debian 12, 24.11 on 13), on the loopback interface, without systemd or cgroups. GPUs are
+copies of /dev/null: placement, ``--gres`` and ``CUDA_VISIBLE_DEVICES`` are real, CUDA is not.
+Timeouts are short, so that a fault shows within a test's patience. ``python
+tests/slurm/cluster.py`` starts one to play with and stops it at Ctrl-D.
 """
 
 import json

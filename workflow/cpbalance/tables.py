@@ -289,7 +289,7 @@ def read_table(path: Path | str, schema: Schema) -> pa.Table:
 
 
 def iter_row_groups(path: Path | str, schema: Schema, shard: Shard = WHOLE) -> Iterator[pa.Table]:
-    """Read a stage file, or a shard of it, one row group at a time; errors as :func:`open_table`."""
+    """Read a stage file or a shard of it, a row group at a time; errors as :func:`open_table`."""
     with open_table(path, schema) as file:
         for index in shard.share(file.num_row_groups):
             yield file.read_row_group(index)
