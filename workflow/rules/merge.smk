@@ -6,15 +6,15 @@ if plan.merged_stems:
             lambda wildcards: plan.shard_files(wildcards.stem),
         output:
             f"{RESULTS}/{{stem}}.parquet",
+        log:
+            "logs/merge_shards/{stem}.log",
+        wildcard_constraints:
+            stem=plan.merged_stems,
+        conda:
+            CPU_ENVIRONMENT
         params:
             schema=lambda wildcards: wildcards.stem.partition("/")[0],
             code=code_digest("merge"),
-        wildcard_constraints:
-            stem=plan.merged_stems,
-        log:
-            "logs/merge_shards/{stem}.log",
-        conda:
-            CPU_ENVIRONMENT
         shell:
             "cpbalance --log {log} merge --schema {params.schema} --shards {input}"
             " --output {output}"

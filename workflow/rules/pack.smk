@@ -8,7 +8,9 @@ rule pack_batches:
     conda:
         CPU_ENVIRONMENT
     params:
-        args=lambda wildcards: plan.pack_arguments(wildcards.packing, wildcards.cp, wildcards.part),
+        args=lambda wildcards: plan.pack_arguments(
+            wildcards.packing, wildcards.cp, wildcards.part
+        ),
         code=code_digest("pack"),
     shell:
         "cpbalance --log {log} pack --lengths {input} {params.args} --output {output}"
