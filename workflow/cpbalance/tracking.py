@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+DISPATCHER = "cpbalance.cli"
 DATA_SUFFIXES = (".csv", ".json")
 
 
@@ -46,7 +47,8 @@ def modules_of(*roots: str) -> dict[str, Path]:
     while waiting:
         name = waiting.pop()
         path = _path(name)
-        if path is None or name in found:
+        # The dispatcher only picks the stage: a new subcommand changes no result.
+        if path is None or name in found or name == DISPATCHER:
             continue
         found[name] = path
         waiting.extend(_imports(path))
@@ -61,8 +63,6 @@ def code_digest(stage: str, *more: str) -> str:
     Data files that lie beside a package's modules count with it. Raises KeyError for no such stage.
     """
     modules = modules_of(f"cpbalance.cli.{stage}", *more)
-    # The dispatcher only picks the stage: a new subcommand changes no result.
-    modules.pop("cpbalance.cli", None)
     if not modules:
         raise KeyError(stage)
     files = set(modules.values())

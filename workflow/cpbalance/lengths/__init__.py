@@ -5,7 +5,7 @@ the last one may reach beyond it. A cap either cuts a document off or splits it 
 documents.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -117,13 +117,12 @@ def _iid(population: NDArray[np.int64], generator: np.random.Generator) -> Draw:
 
 def _shuffled(population: NDArray[np.int64], generator: np.random.Generator) -> Draw:
     """Without replacement; a step that needs more than the file holds starts a new permutation."""
-    stream: Iterator[NDArray[np.int64]] = iter(lambda: generator.permutation(population), None)
     left = np.empty(0, dtype=np.int64)
 
     def draw(count: int) -> NDArray[np.int64]:
         nonlocal left
         while len(left) < count:
-            left = np.concatenate([left, next(stream)])
+            left = np.concatenate([left, generator.permutation(population)])
         taken, left = left[:count], left[count:]
         return taken
 
