@@ -90,6 +90,20 @@ def test_budget_is_kept_once_the_first_pass_is_made():
     assert len(calls(short)) == len(TARGETS), "every pack needs at least one sample"
 
 
+def test_the_rest_of_the_budget_goes_to_packs_whose_samples_disagree():
+    shaky, made = TARGETS[5], []
+
+    def seconds(target):
+        made.append(target)
+        return 1.5 if target == shaky and made.count(shaky) == 2 else 1.0
+
+    # 12 calls of warm-up, two passes of 8 packs and a sentinel, and 3 or 4 seconds to spare.
+    outcome = lead(StepDevice(seconds), budget_s=34.0)
+    thirds = [s.call.target for s in calls(outcome) if s.call.sweep == 2]
+    assert shaky in thirds and 0 < len(thirds) < len(TARGETS)
+    assert outcome.reason == "the budget is used up" and outcome.sweeps == 2
+
+
 def test_throttled_samples_are_kept_but_settle_nothing():
     reasons = iter(["thermal"] * 40 + [""] * 1000)
     outcome = lead(StepDevice(noisy(), throttle=lambda: tuple(filter(None, [next(reasons)]))))

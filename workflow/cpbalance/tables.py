@@ -100,6 +100,27 @@ TIMINGS = Schema(
         "temperature_c": (pa.float32(), "degrees Celsius"),
     },
 )
+CALIBRATION_FIT = Schema(
+    "calibration_fit",
+    1,
+    {
+        "lengths": (pa.string(), "name of lengths"),
+        "direction": (pa.string(), "forward or backward"),
+        "cp_size": (pa.int32(), "1"),
+        "step": (pa.int32(), "1"),
+        "pack": (pa.int32(), "1"),
+        "q_heads": (pa.int32(), "query heads timed"),
+        "num_tokens": (pa.int64(), "tokens"),
+        "num_segments": (pa.int32(), "1"),
+        "samples": (pa.int32(), "1"),
+        "measured": (pa.float64(), "s, median"),
+        "low": (pa.float64(), "s, end of the median's 95% interval"),
+        "high": (pa.float64(), "s, end of the median's 95% interval"),
+        "predicted": (pa.float64(), "s"),
+        "held_out_error": (pa.float64(), "1, predicted over measured less 1, without this pack"),
+        "quadratic_error": (pa.float64(), "1, the same of the quadratic model"),
+    },
+)
 
 _SERIES = {
     "lengths": (pa.string(), "name"),

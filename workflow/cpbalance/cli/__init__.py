@@ -21,6 +21,7 @@ COMMANDS = (
     "simulate",
     "merge",
     "time",
+    "calibrate",
     "aggregate",
     "plot",
     "artifact",

@@ -58,6 +58,13 @@ def step_range(steps: int | None, text: str | None) -> tuple[int, int]:
     return int(first), int(stop)
 
 
+def source_of(path: Path) -> tuple[int, dict[str, Any]]:
+    """CP degree of a file of packs, and what it has in common with those of other degrees."""
+    provenance = read_provenance(path, PACKS)
+    common = {key: value for key, value in provenance.items() if key not in OF_ONE_CP}
+    return provenance["cp_size"], common
+
+
 def read_packs(paths: Sequence[Path], steps: tuple[int, int]) -> Packs:
     """Read the packs of some steps from one file a CP degree.
 
@@ -68,9 +75,7 @@ def read_packs(paths: Sequence[Path], steps: tuple[int, int]) -> Packs:
     files: dict[int, Path] = {}
     source: dict[str, Any] | None = None
     for path in paths:
-        provenance = read_provenance(path, PACKS)
-        cp_size = provenance["cp_size"]
-        common = {k: v for k, v in provenance.items() if k not in OF_ONE_CP}
+        cp_size, common = source_of(path)
         if cp_size in files:
             raise InputError(f"{path}: has cp_size {cp_size} like {files[cp_size]}; give each once")
         if source is not None and common != source:

@@ -21,6 +21,11 @@ WARMUP_TOLERANCE = 0.02
 WARMUP_MAX_WINDOWS = 20
 WARMUP_SHARE = 0.1
 
+# How a run ends.
+SETTLED = "every pack is settled"
+BUDGET_USED = "the budget is used up"
+PASSES_MADE = "all passes are made"
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -84,7 +89,7 @@ class Runner:
         self._base = max((s.spent for s in earlier), default=0.0) - device.spent()
         self._seconds: dict[Target, list[float]] = {target: [] for target in self._targets}
         self._expected: dict[Target, float] = {}
-        self._state = State()
+        self._state, self._paid = State(), 0.0
 
     def run(self, sentinel: Target) -> Outcome:
         """Warm up, then pass over the targets until each is settled or the budget ends."""
@@ -124,14 +129,36 @@ class Runner:
         for sweep in range(self._method.max_passes):
             active = self._active()
             if not active:
-                return "every pack is settled"
-            for call in sweep_calls(active, sentinel, sweep, self._method):
+                return SETTLED
+            chosen = active if sweep == 0 else self._within_budget(active)
+            if not chosen:
+                return BUDGET_USED
+            for call in sweep_calls(chosen, sentinel, sweep, self._method):
                 if sweep > 0 and not self._affordable(call):
-                    return "the budget is used up"
+                    return BUDGET_USED
                 self._take(call)
                 self._report(sweep, len(active))
-            self._outcome.sweeps = sweep + 1
-        return "every pack is settled" if not self._active() else "all passes are made"
+            self._outcome.sweeps += len(chosen) == len(active)
+        return PASSES_MADE if self._active() else SETTLED
+
+    def _within_budget(self, active: list[Target]) -> list[Target]:
+        """All of ``active``, or those that the rest of the budget allows, least well known first.
+
+        What is left goes to the packs whose samples disagree most: a third sample decides there
+        which of two was disturbed. It depends on samples alone, so a resumed run chooses the same.
+        """
+        left = self._method.budget_s - self._paid
+        chosen = []
+        for target in sorted(active, key=lambda t: (-self._spread(t), t)):
+            left -= self._expected[target]
+            if left < 0:
+                break
+            chosen.append(target)
+        return sorted(chosen)
+
+    def _spread(self, target: Target) -> float:
+        samples = self._seconds[target]
+        return (max(samples) - min(samples)) / median(samples) if samples else float("inf")
 
     def _affordable(self, call: Call) -> bool:
         # A waiting sample was paid for already.
@@ -147,6 +174,7 @@ class Runner:
             # An earlier run that was led otherwise has nothing more to say.
             self._waiting.clear()
             sample = self._measure(call)
+        self._paid = sample.spent
         self._expected[call.target] = sample.seconds
         if call.kind == PACK and not sample.throttled:
             self._seconds[call.target].append(sample.seconds)
