@@ -400,7 +400,8 @@ def _valid_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list
         elif "properties" in node and part in node["properties"]:
             node = resolve(node["properties"][part])
         else:
-            node = resolve(node.get("additionalProperties") or node.get("items") or {})
+            keyed = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+            node = resolve(next(filter(None, keyed), None) or node.get("items") or {})
     return sorted(node.get("properties", {}))
 
 

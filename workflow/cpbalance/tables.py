@@ -6,9 +6,11 @@ file whose schema name, version or columns it does not know. Files appear whole 
 they are written beside their place and moved there at the end.
 """
 
+import glob
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -215,12 +217,21 @@ def replacing(path: Path | str) -> Iterator[Path]:
     """Yield a name beside ``path`` to write to; it becomes ``path`` only if the block succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    _remove_leftovers(path)
+    partial = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.partial")
     try:
         yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete what a writer of ``path`` on this host left behind when it was killed."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{socket.gethostname()}.*.partial"):
+        process = leftover.name.split(".")[-2]
+        if not Path("/proc", process).exists():
+            leftover.unlink(missing_ok=True)
 
 
 @contextmanager
