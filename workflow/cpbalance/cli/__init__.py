@@ -26,6 +26,7 @@ COMMANDS = (
     "plot",
     "artifact",
     "schema",
+    "slurm",
 )
 
 logger = logging.getLogger("cpbalance")
