@@ -4,7 +4,6 @@ Arguments are one canonical string a job: Snakemake compares a rule's params as 
 two swapped values would go unnoticed if each were a param of its own.
 """
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from cpbalance.names import FIGURE_TABLES, TABLE_NAMES
 from cpbalance.shards import all_shards
 from cpbalance.tables import canonical_json, file_digest
 
-# Files of the stages that may be split, less folder and ending.
-SHARDED_STEMS = {"simulate": r"(?:packs|costs)/.+/cp\d+"}
+# Files that may be put together from shards, less folder and ending, and the stage that the number
+# of shards belongs to.
+MERGED = {"packs": (r"packs/.+/cp\d+", "simulate"), "costs": (r"costs/.+/cp\d+", "simulate")}
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,17 @@ class Plan:
         return [f".shards/{shard}" for shard in all_shards(count)] if count > 1 else [""]
 
     @property
-    def merged_stems(self) -> str:
-        """Pattern of the files, less folder and ending, that are put together from shards."""
-        return "|".join(
-            pattern
-            for stage, pattern in SHARDED_STEMS.items()
-            if getattr(self.config.shards, stage) > 1
-        )
+    def sharded(self) -> bool:
+        """Whether packing and costing are split by step: a cluster's profile sets shards apart."""
+        return self.config.shards.simulate > 1
 
-    def shard_files(self, stem: str) -> list[str]:
+    def merged(self) -> dict[str, str]:
+        """Kinds of files that are put together from shards, and the pattern of their stems."""
+        return {kind: stem for kind, (stem, stage) in MERGED.items() if len(self.parts(stage)) > 1}
+
+    def shard_files(self, kind: str, stem: str) -> list[str]:
         """The shards of a file, in order."""
-        stage = next(s for s, pattern in SHARDED_STEMS.items() if re.fullmatch(pattern, stem))
-        return [f"{self.results}/{stem}{part}.parquet" for part in self.parts(stage)]
+        return [f"{self.results}/{stem}{part}.parquet" for part in self.parts(MERGED[kind][1])]
 
     def lengths_files(self) -> list[str]:
         """Outputs of the sample stage."""

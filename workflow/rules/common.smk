@@ -38,7 +38,7 @@ CPU_ENVIRONMENT = "../../envs/cpu.yaml"
 
 def shard_file(path):
     """Output of a stage that may be split by step: then it is one shard, kept until the merge."""
-    return temp(path) if plan.config.shards.simulate > 1 else path
+    return temp(path) if plan.sharded else path
 
 
 wildcard_constraints:

@@ -1,20 +1,22 @@
-# Only where the config asks for shards: without them, the stages write the whole files themselves.
-if plan.merged_stems:
+# merge_packs and merge_costs, only where the config asks for shards: without them, the stages
+# write the whole files themselves.
+for kind, pattern in plan.merged().items():
 
-    rule merge_shards:
+    rule:
+        name:
+            f"merge_{kind}"
         input:
-            lambda wildcards: plan.shard_files(wildcards.stem),
+            lambda wildcards, kind=kind: plan.shard_files(kind, wildcards.stem),
         output:
             f"{RESULTS}/{{stem}}.parquet",
         log:
-            "logs/merge_shards/{stem}.log",
+            "logs/merge/{stem}.log",
         wildcard_constraints:
-            stem=plan.merged_stems,
+            stem=pattern,
         conda:
             CPU_ENVIRONMENT
         params:
-            schema=lambda wildcards: wildcards.stem.partition("/")[0],
+            args=f"--schema {kind}",
             code=code_digest("merge"),
         shell:
-            "cpbalance --log {log} merge --schema {params.schema} --shards {input}"
-            " --output {output}"
+            "cpbalance --log {log} merge {params.args} --shards {input} --output {output}"

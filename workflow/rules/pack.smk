@@ -1,4 +1,6 @@
 rule pack_batches:
+    name:
+        "pack_shard" if plan.sharded else "pack_batches"
     input:
         f"{RESULTS}/lengths/{{lengths}}.parquet",
     output:

@@ -1,4 +1,6 @@
 rule simulate_costs:
+    name:
+        "simulate_shard" if plan.sharded else "simulate_costs"
     input:
         f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet",
     output:
