@@ -264,6 +264,17 @@ class Statistics(Model):
     bootstrap: Count = Field(2000, description="Bootstrap resamples of the steps.")
 
 
+class Export(Model):
+    """What goes into the artifact of a finished run."""
+
+    stages: list[Literal["lengths", "packs", "costs"]] = Field(
+        [], description="Large stages to add; all can be computed again from the rest."
+    )
+    license: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]+$")] = Field(
+        "CC-BY-4.0", description="SPDX identifier of the licence of its data."
+    )
+
+
 class Config(Model):
     """The whole configuration of one experiment."""
 
@@ -290,6 +301,15 @@ class Config(Model):
     )
     shards: Shards = Shards()
     statistics: Statistics = Statistics()
+    export: Export = Export()
+    artifact: str | None = Field(
+        None,
+        min_length=1,
+        description="Path or URL of an artifact to draw from, instead of computing anything.",
+    )
+    compare: list[str] = Field(
+        [], max_length=2, description="Paths of two artifacts for the target compare."
+    )
 
     @model_validator(mode="after")
     def _references_repeat_the_article(self) -> "Config":

@@ -135,6 +135,39 @@ class Plan:
             }
         )
 
+    def artifact_files(self) -> list[str]:
+        """What the artifact holds: all tables, and the large stages that were asked for."""
+        large = {
+            "lengths": self.lengths_files,
+            "packs": self.pack_files,
+            "costs": self.cost_files,
+        }
+        chosen = [path for stage in self.config.export.stages for path in large[stage]()]
+        return [*self.table_files(), *chosen]
+
+    def artifact_arguments(self) -> str:
+        """Arguments of ``cpbalance artifact export`` but for its files."""
+        return _join(
+            {
+                "experiment": self.config.experiment,
+                "config": self._resolved(),
+                "command": "snakemake --cores all artifact --configfile config.json",
+                "license": self.config.export.license,
+            }
+        )
+
+    def check_arguments(self) -> str:
+        """Arguments of ``cpbalance artifact verify`` but for its files."""
+        return _join({"experiment": self.config.experiment, "made-with": self._resolved()})
+
+    def import_arguments(self) -> str:
+        """Arguments of ``cpbalance artifact extract`` that name the tables."""
+        return shlex.join(["--only", *(p.removeprefix(f"{self.results}/") for p in self.table_files())])
+
+    def _resolved(self) -> str:
+        """The configuration that makes the run again: all keys but where to draw from."""
+        return canonical_json(self.config.model_dump(mode="json", exclude={"artifact", "compare"}))
+
 
 def _join(arguments: Mapping[str, object]) -> str:
     words = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
@@ -142,10 +175,13 @@ def _join(arguments: Mapping[str, object]) -> str:
 
 
 def make_plan(config: Config) -> Plan:
-    """The plan of a configuration; raises InputError where a file of lengths is missing."""
+    """The plan of a configuration; raises InputError where a file of lengths is missing.
+
+    What draws from an artifact needs no lengths.
+    """
     digests = {}
     for name, source in config.lengths.items():
-        if isinstance(source, LengthsFile):
+        if isinstance(source, LengthsFile) and config.artifact is None:
             path = resolve_path(source.file)
             if not path.is_file():
                 raise InputError(

@@ -11,6 +11,8 @@ if not workflow.config_settings.configfiles:
 
 
 try:
+    from cpbalance.artifact import adopt_config
+    from cpbalance.artifact.provenance import revision
     from cpbalance.config import parse_config
     from cpbalance.errors import InputError
     from cpbalance.names import FIGURE_TABLES
@@ -27,7 +29,7 @@ if shutil.which("cpbalance") is None:
     )
 
 try:
-    plan = make_plan(parse_config(dict(config)))
+    plan = make_plan(parse_config(adopt_config(config)))
 except InputError as error:
     raise WorkflowError(str(error)) from None
 

@@ -16,7 +16,15 @@ The same inputs give the same bytes: fixed order, times and modes, members store
 """
 
 from cpbalance.artifact.format import STAGES, VERSION
-from cpbalance.artifact.reader import Artifact, extract_members, open_artifact
+from cpbalance.artifact.reader import Artifact, adopt_config, extract_members, open_artifact
 from cpbalance.artifact.writer import write_artifact
 
-__all__ = ["STAGES", "VERSION", "Artifact", "extract_members", "open_artifact", "write_artifact"]
+__all__ = [
+    "STAGES",
+    "VERSION",
+    "Artifact",
+    "adopt_config",
+    "extract_members",
+    "open_artifact",
+    "write_artifact",
+]

@@ -101,6 +101,20 @@ def open_artifact(
         )
 
 
+def adopt_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of the artifact that ``config`` draws from, if it is a file here.
+
+    Figures are drawn for what the artifact holds, not for what is configured beside it. A URL is
+    fetched later, so its configuration has to be given. Raises InputError as
+    :func:`open_artifact`, before anything runs.
+    """
+    path = config.get("artifact")
+    if not isinstance(path, str) or "://" in path:
+        return dict(config)
+    with open_artifact(path, config.get("experiment")) as artifact:
+        return {**artifact.config, "artifact": path}
+
+
 def extract_members(artifact: Artifact, folder: Path, members: Sequence[str] | None = None) -> None:
     """Write members (default all) below ``folder``, each whole or not at all.
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from cpbalance.artifact import Artifact, extract_members, open_artifact, write_a
 from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
 from cpbalance.errors import InputError
+from cpbalance.tables import replacing
 
 HELP = "pack a finished run into one file, check such a file, take it apart"
 
@@ -29,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export.set_defaults(act=_export)
 
     verify = _reading(actions, "verify", "check everything that can be checked")
+    verify.add_argument("--made-with", metavar="JSON", help="refuse another configuration")
+    verify.add_argument("--copy", type=Path, help="write a copy here if all is well")
     verify.set_defaults(act=_verify)
     show = _reading(actions, "show", "say what is inside and how it was made")
     show.add_argument("--config", action="store_true", help="print the configuration only, as JSON")
@@ -84,7 +88,26 @@ def _export(args: argparse.Namespace) -> None:
 
 def _verify(args: argparse.Namespace) -> None:
     with _opened(args) as artifact:
+        if args.made_with is not None:
+            _check_config(artifact, json.loads(args.made_with))
+        if args.copy is not None:
+            with replacing(args.copy) as partial:
+                shutil.copyfile(artifact.path, partial)
         print(f"{artifact.path}: sound, experiment {artifact.experiment}, {_contents(artifact)}")
+
+
+def _check_config(artifact: Artifact, config: Mapping[str, Any]) -> None:
+    """Raise InputError unless the artifact was made with this configuration."""
+    differing = sorted(
+        key
+        for key in artifact.config.keys() | config.keys()
+        if artifact.config.get(key) != config.get(key)
+    )
+    if differing:
+        raise InputError(
+            f"{artifact.path}: was made with another {', '.join(differing)} than configured; save "
+            f"its own with 'cpbalance artifact show --config', and give that with --configfile"
+        )
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -1,0 +1,23 @@
+rule export_artifact:
+    """One file that holds the tables, timings and settings of the run."""
+    input:
+        plan.artifact_files(),
+    output:
+        f"{RESULTS}/{plan.config.experiment}.crate.zip",
+    log:
+        "logs/export_artifact.log",
+    params:
+        args=plan.artifact_arguments(),
+        code=code_digest("artifact"),
+        # A commit changes what the artifact says of itself, so it is written again.
+        revision=lambda wildcards: revision()[0],
+        root=subpath(output[0], parent=True),
+    shell:
+        "cpbalance --log {log} artifact export --root {params.root} {params.args}"
+        " --output {output} {input}"
+
+
+rule artifact:
+    """The artifact of the run: a zip from which every figure can be drawn again."""
+    input:
+        rules.export_artifact.output,

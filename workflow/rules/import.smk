@@ -1,0 +1,34 @@
+# Figures from an artifact: its tables take the place of all that computes them.
+
+
+rule check_artifact:
+    """A checked copy of the artifact; nothing else is touched where it fails."""
+    input:
+        storage(plan.config.artifact)
+        if "://" in plan.config.artifact
+        else plan.config.artifact,
+    output:
+        f"{RESULTS}/imported.crate.zip",
+    log:
+        "logs/check_artifact.log",
+    params:
+        args=plan.check_arguments(),
+        code=code_digest("artifact"),
+    shell:
+        "cpbalance --log {log} artifact verify {input} {params.args} --copy {output}"
+
+
+rule import_tables:
+    """Tables out of the artifact, as the run that made it left them."""
+    input:
+        rules.check_artifact.output,
+    output:
+        plan.table_files(),
+    log:
+        "logs/import_tables.log",
+    params:
+        args=plan.import_arguments(),
+        code=code_digest("artifact"),
+        root=subpath(input[0], parent=True),
+    shell:
+        "cpbalance --log {log} artifact extract {input} --force --to {params.root} {params.args}"
