@@ -162,7 +162,9 @@ class Plan:
 
     def import_arguments(self) -> str:
         """Arguments of ``cpbalance artifact extract`` that name the tables."""
-        return shlex.join(["--only", *(p.removeprefix(f"{self.results}/") for p in self.table_files())])
+        return shlex.join(
+            ["--only", *(p.removeprefix(f"{self.results}/") for p in self.table_files())]
+        )
 
     def _resolved(self) -> str:
         """The configuration that makes the run again: all keys but where to draw from."""

@@ -6,6 +6,8 @@ rule export_artifact:
         f"{RESULTS}/{plan.config.experiment}.crate.zip",
     log:
         "logs/export_artifact.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=plan.artifact_arguments(),
         code=code_digest("artifact"),

@@ -11,6 +11,8 @@ rule check_artifact:
         f"{RESULTS}/imported.crate.zip",
     log:
         "logs/check_artifact.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=plan.check_arguments(),
         code=code_digest("artifact"),
@@ -26,6 +28,8 @@ rule import_tables:
         plan.table_files(),
     log:
         "logs/import_tables.log",
+    conda:
+        CPU_ENVIRONMENT
     params:
         args=plan.import_arguments(),
         code=code_digest("artifact"),
