@@ -8,95 +8,114 @@ import zipfile
 
 import pytest
 
-from tests.workflow.clone import TINY, jobs
+from tests.workflow.harness import Workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("journeys")]
 ARTIFACT = "results/tiny/tiny.crate.zip"
+TABLE = "results/tiny/tables/metrics.csv"
 
 
-def drawn(files):
-    return {name: content for name, content in files.items() if "/figures/" in name}
-
-
-def test_two_folders_and_one_or_two_cores_give_the_same_bytes(tiny_run, clone):
-    clone.run("--cores", "2", "all", "artifact")
-    assert clone.files() == tiny_run.files()
-
-
-def test_figures_from_an_artifact_are_those_of_the_run(tiny_run, clone, tmp_path):
-    artifact = tmp_path / "downloaded.zip"
-    shutil.copy(tiny_run.root / ARTIFACT, artifact)
-    # The settings are the artifact's own: what is configured beside it does not count.
-    other = {**TINY, "steps": 9, "lengths": {"none": {"file": "absent.csv"}}}
-    command = ("--cores", "2", "figures", "--config", f"artifact={artifact}")
-    ran = jobs(clone.run(*command, config=other))
-    assert set(ran) == {"check_artifact", "import_tables", "render_figures", "figures"}
-    made, wanted = clone.files(), tiny_run.files()
-    assert drawn(made) == drawn(wanted) != {}
-    for name in made:
-        if "/tables/" in name:
-            assert made[name] == wanted[name]
-    assert "Nothing to be done" in clone.run(*command, config=other)
-
-
-def test_drawing_needs_no_kernel_package(tiny_run, clone, tmp_path):
-    """No torch, no kernel package, no GPU: importing one ends the process."""
-    blocked = tmp_path / "blocked"
-    for name in ("torch", "flash_attn", "flash_attn_interface", "fa3_fwd_interface"):
-        (blocked / name).mkdir(parents=True)
-        (blocked / name / "__init__.py").write_text(f"raise SystemExit('{name} was imported')")
-    path = f"{blocked}:{clone.environment()['PYTHONPATH']}"
-    figure = "results/tiny/figures/imbalance.pdf"
-    arguments = ("--cores", "1", figure, "--config", f"artifact={tiny_run.root / ARTIFACT}")
-    clone.run(*arguments, PYTHONPATH=path, CUDA_VISIBLE_DEVICES="")
-    assert (clone.root / figure).read_bytes() == (tiny_run.root / figure).read_bytes()
+@pytest.fixture(scope="module")
+def artifact(finished, tmp_path_factory):
+    """The artifact of the finished run, made in a copy of it."""
+    folder = tmp_path_factory.mktemp("artifact") / "copy"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    Workspace.at(folder).snakemake("artifact")
+    return folder / ARTIFACT
 
 
 @pytest.fixture
-def server(tiny_run):
-    """URL of the finished results, served on the loopback."""
+def empty(tmp_path):
+    """A clone in which nothing has run."""
+    return Workspace(tmp_path / "empty")
+
+
+def test_another_folder_and_another_number_of_cores_give_the_same_bytes(artifact, empty):
+    empty.snakemake("--cores", "1", "artifact")
+    assert (empty.folder / ARTIFACT).read_bytes() == artifact.read_bytes()
+
+
+def test_figures_from_an_artifact_are_those_of_the_run(finished, artifact, empty):
+    # The settings are the artifact's own: what is configured beside it does not count.
+    empty.edit("tiny.yaml", "steps: 6", "steps: 9")
+    (empty.folder / "tiny-lengths.txt").unlink()
+    drawing = ("figures", "--config", f"artifact={artifact}")
+    assert set(empty.jobs(*drawing)) == {
+        "check_artifact",
+        "import_tables",
+        "render_figures",
+        "figures",
+    }
+    empty.snakemake(*drawing)
+    assert empty.digests("figures", "tables") == finished.digests("figures", "tables")
+    assert empty.jobs(*drawing) == {}
+
+
+def test_drawing_needs_no_kernel_package(finished, artifact, empty, tmp_path, monkeypatch):
+    """No torch, no kernel package, no GPU: importing one ends the process."""
+    for name in ("torch", "flash_attn", "flash_attn_interface", "fa3_fwd_interface"):
+        (empty.folder / "workflow" / name).mkdir()
+        module = empty.folder / "workflow" / name / "__init__.py"
+        module.write_text(f"raise SystemExit('{name} was imported')")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    figure = "results/tiny/figures/imbalance.pdf"
+    empty.snakemake(figure, "--config", f"artifact={artifact}")
+    assert (empty.folder / figure).read_bytes() == (finished.folder / figure).read_bytes()
+
+
+@pytest.fixture
+def url(artifact):
+    """URL of the artifact, served on the loopback."""
     handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(tiny_run.root / "results/tiny")
+        http.server.SimpleHTTPRequestHandler, directory=str(artifact.parent)
     )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{running.server_address[1]}"
+        yield f"http://127.0.0.1:{running.server_address[1]}/{artifact.name}"
         running.shutdown()
         thread.join()
 
 
-def test_artifact_from_a_url(tiny_run, clone, server):
-    table = "results/tiny/tables/metrics.csv"
-    command = ("--cores", "1", table, "--config", f"artifact={server}/tiny.crate.zip")
-    refused = clone.run(*command, config={**TINY, "steps": 9}, status=1)
-    assert "was made with another steps than configured" in refused
-    assert not (clone.root / table).exists()
-    clone.run(*command)
-    assert (clone.root / table).read_bytes() == (tiny_run.root / table).read_bytes()
+def test_artifact_from_a_url(finished, empty, url):
+    command = (TABLE, "--config", f"artifact={url}")
+    empty.snakemake(*command)
+    assert (empty.folder / TABLE).read_bytes() == (finished.folder / TABLE).read_bytes()
 
 
-def test_bad_artifact_leaves_finished_results_alone(tiny_run, clone, tmp_path):
-    clone.adopt(tiny_run)
-    before = clone.files()
-    broken = tmp_path / "broken.zip"
-    broken.write_bytes((tiny_run.root / ARTIFACT).read_bytes()[:-100])
-    command = ("--cores", "1", "figures", "--forceall", "--config")
-    refused = clone.run(*command, f"artifact={broken}", status=1)
-    assert "truncated, or not a zip" in refused
-    sound = f"artifact={tiny_run.root / ARTIFACT}"
-    refused = clone.run(*command, sound, config={**TINY, "experiment": "other"}, status=1)
-    assert "holds experiment 'tiny', but 'other' is configured" in refused
-    assert clone.files() == before
+def test_artifact_from_a_url_made_with_other_settings(empty, url):
+    empty.edit("tiny.yaml", "steps: 6", "steps: 9")
+    refused = empty.snakemake(TABLE, "--config", f"artifact={url}", check=False)
+    assert refused.returncode
+    assert "was made with another steps than configured" in refused.stdout + refused.stderr
+    assert not (empty.folder / TABLE).exists()
 
 
-def test_large_stages_are_in_by_choice(tiny_run, clone):
-    clone.adopt(tiny_run)
-    config = {**TINY, "export": {"stages": ["lengths", "packs"], "license": "CC0-1.0"}}
-    ran = jobs(clone.run("--cores", "1", "artifact", config=config))
-    assert set(ran) == {"export_artifact", "artifact"}
-    with zipfile.ZipFile(clone.root / ARTIFACT) as archive:
+def test_bad_artifact_leaves_finished_results_alone(finished, artifact, clone, tmp_path):
+    workspace = clone()
+    broken, other = tmp_path / "broken.zip", tmp_path / "other.zip"
+    broken.write_bytes(artifact.read_bytes()[:-100])
+    shutil.copy(artifact, other)
+    refusals = {
+        (broken, "tiny"): "truncated, or not a zip",
+        (other, "mine"): "holds experiment 'tiny', but 'mine' is configured",
+        (tmp_path / "none.zip", "tiny"): "no such file",
+    }
+    for (path, experiment), message in refusals.items():
+        settings = ("--config", f"artifact={path}", f"experiment={experiment}")
+        refused = workspace.snakemake("figures", "--forceall", *settings, check=False)
+        assert refused.returncode and message in refused.stderr
+    assert workspace.digests() == finished.digests()
+
+
+def test_large_stages_are_in_by_choice(clone):
+    workspace = clone()
+    config = workspace.folder / "tiny.yaml"
+    config.write_text(config.read_text() + "export: {stages: [lengths, packs], license: CC0-1.0}\n")
+    assert workspace.jobs("artifact") == {"export_artifact": 1, "artifact": 1}
+    workspace.snakemake("artifact")
+    with zipfile.ZipFile(workspace.folder / ARTIFACT) as archive:
         names = archive.namelist()
-    assert "lengths/exponential.parquet" in names
+    assert "lengths/corpus.parquet" in names
     assert "packs/exponential/concat_split/cp2.parquet" in names
     assert not any(name.startswith("costs/") for name in names)

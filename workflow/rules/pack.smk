@@ -7,6 +7,7 @@ rule pack_batches:
         shard_file(f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet"),
     log:
         "logs/pack_batches/{lengths}/{packing}/cp{cp}{part}.log",
+    cache: True
     conda:
         CPU_ENVIRONMENT
     params:

@@ -3,6 +3,7 @@ rule sample_lengths:
         f"{RESULTS}/lengths/{{lengths}}.parquet",
     log:
         "logs/sample_lengths/{lengths}.log",
+    cache: True
     conda:
         CPU_ENVIRONMENT
     params:

@@ -9,6 +9,7 @@ rule simulate_costs:
         ),
     log:
         "logs/simulate_costs/{lengths}/{packing}/{attention}/{cost}/cp{cp}{part}.log",
+    cache: True
     conda:
         CPU_ENVIRONMENT
     params:
