@@ -25,8 +25,6 @@ def clone(finished, tmp_path):
         shutil.copytree(
             finished.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(*leave_out)
         )
-        workspace = object.__new__(Workspace)
-        workspace.folder = folder
-        return workspace
+        return Workspace.at(folder)
 
     return copy

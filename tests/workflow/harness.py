@@ -29,6 +29,13 @@ class Workspace:
         for file in (REPOSITORY / "tests" / "data").glob("tiny*"):
             shutil.copy2(file, folder / file.name)
 
+    @classmethod
+    def at(cls, folder: Path) -> "Workspace":
+        """The workspace that stands in ``folder`` already."""
+        workspace = object.__new__(cls)
+        workspace.folder = folder
+        return workspace
+
     @property
     def environment(self) -> dict[str, str]:
         """Environment in which ``cpbalance`` is this copy's."""
