@@ -104,7 +104,7 @@ def test_another_workflow_imports_this_one(finished, tmp_path):
     settings = (library.folder / "tiny.yaml").read_text().replace("\n", "\n  ")
     (user / "settings.yaml").write_text(f"balance:\n  {settings}\n")
     (user / "tiny-lengths.txt").write_bytes((library.folder / "tiny-lengths.txt").read_bytes())
-    library.run("snakemake", "--cores", "2", "--directory", str(user), "-s", str(user / "Snakefile"))
+    library.run("snakemake", "--cores", "2", "-d", str(user), "-s", str(user / "Snakefile"))
     table = "results/tiny/tables/metrics.csv"
     assert (user / "balance" / table).read_bytes() == (finished.folder / table).read_bytes()
     assert (user / "mine.csv").read_text().startswith("lengths,packing,attention,cost,source")
