@@ -28,7 +28,7 @@ class Segments:
 
 
 # (documents of all steps in order [int64, tokens], documents per step [int64], tokens of one pack,
-#  packs of one step) -> (global pack index [int64], segment tokens [int64])
+#  packs of one step) -> (segments of each pack, step after step [int64], segment tokens [int64])
 Policy = Callable[
     [NDArray[np.int64], NDArray[np.int64], int, int], tuple[NDArray[np.int64], NDArray[np.int64]]
 ]
@@ -59,6 +59,14 @@ def pack_documents(
             f"step {short[0]} has {held[short[0]]} tokens, its packs need "
             f"{pack_tokens * packs_per_step}; sample lengths for this cluster"
         )
-    pack, segments = POLICIES[policy](num_tokens, documents_per_step, pack_tokens, packs_per_step)
-    step, pack_in_step = np.divmod(pack, packs_per_step)
-    return Segments(step.astype(np.int32), pack_in_step.astype(np.int32), segments.astype(np.int32))
+    segments_per_pack, segment_tokens = POLICIES[policy](
+        num_tokens, documents_per_step, pack_tokens, packs_per_step
+    )
+    steps = len(documents_per_step)
+    step = np.repeat(np.arange(steps, dtype=np.int32), packs_per_step)
+    pack = np.tile(np.arange(packs_per_step, dtype=np.int32), steps)
+    return Segments(
+        np.repeat(step, segments_per_pack),
+        np.repeat(pack, segments_per_pack),
+        segment_tokens.astype(np.int32),
+    )

@@ -16,7 +16,7 @@ def concat_split(
     pack_tokens: int,
     packs_per_step: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Segments of all steps at once: (pack counted over all steps, segment tokens).
+    """Segments of all steps at once: (segments of each pack, segment tokens in order).
 
     Arguments as in :func:`cpbalance.packing.pack_documents`, which has checked them.
     """
@@ -35,5 +35,7 @@ def concat_split(
     cuts = np.arange(1, steps * packs_per_step + 1, dtype=np.int64) * pack_tokens
     place = np.searchsorted(ends, cuts)
     inside = ends[place] != cuts
+    # Where each cut stands once those before it that fall inside a document are inserted too.
+    last_of_pack = place + np.cumsum(inside) - inside
     ends = np.insert(ends, place[inside], cuts[inside])
-    return (ends - 1) // pack_tokens, np.diff(ends, prepend=0)
+    return np.diff(last_of_pack, prepend=-1), np.diff(ends, prepend=0)
