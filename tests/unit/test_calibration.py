@@ -5,16 +5,15 @@ import numpy as np
 import pytest
 from cpbalance.attention import attention_pairs
 from cpbalance.calibration import (
-    TERMS,
     Calls,
     Fitter,
-    Model,
     calibrate,
     nonnegative_least_squares,
+    predicted_seconds,
 )
-from cpbalance.calibration_file import model_of
 from cpbalance.cli import main
 from cpbalance.errors import InputError
+from cpbalance.kernel_time import TERMS, KernelTime, fitted_model
 from cpbalance.tables import CALIBRATION_FIT, read_table
 from cpbalance.tiles import ALTERNATIVES, EXACT, Tile, known_tile, tile_pairs, tiles_to_try
 from hypothesis import given
@@ -60,7 +59,7 @@ def random_calls(seed=0, count=60, noise=0.0, coefficients=None, tile=EXACT, cau
     segments = [generator.integers(16, 4000, generator.integers(1, 30)) for _ in range(count)]
     heads = generator.choice([1, 2, 8, 64], count)
     calls = Calls(segments, heads, np.ones(count), np.arange(count), 128, causal)
-    seconds = Model(coefficients, tile, False).predict(calls)
+    seconds = predicted_seconds(KernelTime(coefficients, tile), calls)
     seconds = seconds * np.exp(noise * generator.standard_normal(count))
     return Calls(segments, heads, seconds, np.arange(count), 128, causal)
 
@@ -183,7 +182,7 @@ def test_calibrate_writes_model_errors_and_table(timed):
     error = np.abs(forward["held_out_error"].to_numpy())
     assert fitted["held_out"]["median"] == pytest.approx(np.median(error))
     assert (forward["predicted"].to_numpy() > 0).all()
-    model = model_of(found, "file")
+    model = fitted_model(found, "file")
     assert model.coefficients == fitted["coefficients"]
 
 
@@ -202,6 +201,8 @@ def test_calibrate_refuses_what_does_not_belong_together(timed, capsys):
 
 def test_a_calibration_of_another_make_is_refused():
     with pytest.raises(InputError, match=r"x.json: is no calibration/1 document"):
-        model_of({"schema": "calibration/0"}, "x.json")
+        fitted_model({"schema": "calibration/0"}, "x.json")
     with pytest.raises(InputError, match="has no backward model, only forward"):
-        model_of({"schema": "calibration/1", "directions": {"forward": {}}}, "x.json", "backward")
+        fitted_model(
+            {"schema": "calibration/1", "directions": {"forward": {}}}, "x.json", "backward"
+        )

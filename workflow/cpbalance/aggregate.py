@@ -20,6 +20,7 @@ from cpbalance.metrics import (
     metric_values,
     resampled_metrics,
 )
+from cpbalance.presets import PRESETS
 
 # What names one series of costs over CP degrees.
 SERIES = ("lengths", "packing", "attention", "cost", "source")
@@ -124,19 +125,20 @@ def comparison_table(
 
     ``references`` maps a name of lengths to the published distribution it repeats. A source without
     standard errors gets ours, scaled to its number of steps: z then asks whether its run could be
-    a draw from our distribution. Measured times are compared with measured ones only, and the
-    quadratic model with everything, so that its distance to the H100 is seen.
+    a draw from our distribution. Times, measured or modelled, are compared with measured ones only,
+    and the quadratic model with everything, so that its distance to the H100 is seen.
     """
     rows: list[dict[str, Any]] = []
     for item in costs:
         measured = item.series["source"].startswith("measured:")
-        if not measured and item.series["cost"] not in ("quadratic", "full_pairs"):
+        timed = measured or item.series["cost"] in PRESETS
+        if not timed and item.series["cost"] not in ("quadratic", "full_pairs"):
             continue
         known = published[
             (published["distribution"] == references.get(item.series["lengths"]))
             & (published["cp_size"] == item.cp_size)
         ]
-        if measured:
+        if timed:
             known = known[known["reference"] == "article-h100"]
         values = metric_values(item.statistics)
         for row in known.itertuples():

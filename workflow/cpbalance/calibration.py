@@ -1,12 +1,7 @@
-"""A kernel's time from what it is given: a linear model fitted to measured calls.
+"""Fits a kernel's time to measured calls, and says how far to trust the fit.
 
-For a call on segments of L tokens with H query heads of dimension D,
-
-    time = fixed + segment·H·n + token·H·ΣL + flop·4·D·H·Σ tile_pairs(L),
-
-n segments, with coefficients of at least zero: what a launch costs, what a segment costs a head,
-what moving a token's data costs a head, and what the arithmetic of whole tiles costs. A kernel that
-is called segment by segment pays its segment once for all heads. Relative errors are minimised (a
+The model is that of :mod:`cpbalance.kernel_time`: fixed + per segment + per token + per FLOP of
+whole tiles, with coefficients of at least zero. Relative errors are minimised (a
 call of 1 ms off by 1% counts as much as one of 100 ms), by non-negative least squares.
 
 Models with fewer terms and with other tiles compete by the squared error on packs held out. The
@@ -25,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbalance.errors import InputError
+from cpbalance.kernel_time import TERMS, KernelTime
 from cpbalance.tiles import EXACT, Tile, tile_pairs
 
-TERMS = ("fixed", "segment", "token", "flop")
 UNITS = {
     "fixed": "s",
     "segment": "s a segment (and query head, but for kernels called segment by segment)",
@@ -62,19 +57,10 @@ class Calls:
         return len(self.seconds)
 
 
-@dataclass(frozen=True)
-class Model:
-    """A fitted model: coefficients in seconds, by term; see the module's formula."""
-
-    coefficients: dict[str, float]
-    tile: Tile
-    segment_loop: bool
-
-    def predict(self, calls: Calls) -> NDArray[np.float64]:
-        """Seconds of every call."""
-        columns = Features(calls).columns(self.tile)
-        weights = np.array([self.coefficients.get(term, 0.0) for term in TERMS])
-        return columns @ weights
+def predicted_seconds(model: KernelTime, calls: Calls) -> NDArray[np.float64]:
+    """Seconds of every call, as the model has them."""
+    weights = np.array([model.coefficients.get(term, 0.0) for term in TERMS])
+    return Features(calls).columns(model.tile) @ weights
 
 
 class Features:
@@ -234,11 +220,11 @@ def choose(found: Sequence[Candidate], known: Tile | None) -> Candidate:
     return min(good, key=lambda c: (len(c.terms), c.tile != known, c.error))
 
 
-def as_model(fitter: Fitter, candidate: Candidate, train: NDArray[np.bool_]) -> Model:
+def as_model(fitter: Fitter, candidate: Candidate, train: NDArray[np.bool_]) -> KernelTime:
     """The candidate fitted to the packs that ``train`` marks."""
     coefficients = fitter.fit(candidate.tile, candidate.terms, train)
     named = dict(zip(TERMS, coefficients.tolist(), strict=True))
-    return Model(
+    return KernelTime(
         {term: named[term] for term in candidate.terms},
         candidate.tile,
         fitter.calls.segment_loop,
@@ -249,7 +235,7 @@ def as_model(fitter: Fitter, candidate: Candidate, train: NDArray[np.bool_]) -> 
 class Calibration:
     """The chosen model, and its relative errors on packs held out from choice and fit."""
 
-    model: Model
+    model: KernelTime
     candidate: Candidate
     known: Tile | None
     held_out: NDArray[np.float64]

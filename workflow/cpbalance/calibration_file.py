@@ -1,21 +1,19 @@
-"""A calibration as a JSON document, and back: what was fitted, how well, from what."""
+"""A calibration as a JSON document: what was fitted, how well, from what."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from cpbalance.calibration import UNITS, Calibration, Calls, Model, r_squared, validity
-from cpbalance.errors import InputError
+from cpbalance.calibration import UNITS, Calibration, Calls, predicted_seconds, r_squared, validity
+from cpbalance.kernel_time import SCHEMA
 from cpbalance.tiles import Tile
-
-SCHEMA = "calibration/1"
 
 
 def describe(calibration: Calibration, calls: Calls) -> dict[str, Any]:
     """One direction's model, its errors on held-out packs, its range and its rivals."""
     model = calibration.model
-    predicted = model.predict(calls)
+    predicted = predicted_seconds(model, calls)
     best_by_tile: dict[Tile, float] = {}
     for candidate in calibration.found:
         error = min(candidate.error, best_by_tile.get(candidate.tile, np.inf))
@@ -66,19 +64,3 @@ def document(
         "directions": {name: dict(value) for name, value in directions.items()},
         "source": source,
     }
-
-
-def model_of(found: Any, where: str, direction: str = "forward") -> Model:
-    """The fitted model of a document; ``where`` names it in errors.
-
-    Raises :class:`~cpbalance.errors.InputError` for another schema or a direction not fitted.
-    """
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise InputError(f"{where}: is no {SCHEMA} document; make it with cpbalance calibrate")
-    if direction not in found["directions"]:
-        raise InputError(
-            f"{where}: has no {direction} model, only {', '.join(found['directions'])}; time that "
-            f"direction and calibrate again"
-        )
-    fitted = found["directions"][direction]
-    return Model(dict(fitted["coefficients"]), Tile(*fitted["tile"]), fitted["segment_loop"])

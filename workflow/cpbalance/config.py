@@ -13,27 +13,17 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
     model_validator,
 )
 
+from cpbalance.config_base import Count, Model, Name, Positive
+from cpbalance.config_timing import Timing, check_timing
 from cpbalance.errors import InputError
-from cpbalance.names import COST_NAMES, PACKING_NAMES
+from cpbalance.names import CALIBRATED, COST_NAMES, KERNEL_NAMES, PACKING_NAMES
 from cpbalance.tables import STEPS_PER_ROW_GROUP
-
-# Names become parts of file names and Snakemake wildcards.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
-Count = Annotated[int, Field(ge=1, strict=True)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-
-
-class Model(BaseModel):
-    """Base of all models: unknown keys are errors, values do not change after parsing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Capped(Model):
@@ -188,6 +178,11 @@ Lengths = Annotated[
 ]
 
 
+CostName = Literal[  # type: ignore[valid-type]
+    (*COST_NAMES, *(f"{CALIBRATED}{kernel}" for kernel in KERNEL_NAMES))
+]
+
+
 class Cluster(Model):
     """Devices and how they are shared among the parallel dimensions."""
 
@@ -253,6 +248,7 @@ class Shards(Model):
         description="Packing and costing of one CP degree: at most one shard per 50 steps, or part "
         "of them.",
     )
+    time: Count = Field(1, description="Timing of one kernel: at most one shard per step timed.")
 
 
 class Statistics(Model):
@@ -285,8 +281,10 @@ class Config(Model):
     attention: dict[Name, AttentionShape] = Field(
         min_length=1, description="Attention layers, by a name of your choice."
     )
-    costs: list[Literal[COST_NAMES]] = Field(  # type: ignore[valid-type]
-        ["quadratic"], min_length=1, description="Cost models to simulate."
+    costs: list[CostName] = Field(
+        ["quadratic"],
+        min_length=1,
+        description="Cost models to simulate; calibrated:KERNEL is what timing.KERNEL gives.",
     )
     packing: list[Literal[PACKING_NAMES]] = Field(  # type: ignore[valid-type]
         ["concat_split"], min_length=1, description="Packing policies."
@@ -298,6 +296,9 @@ class Config(Model):
         {},
         description="Name of lengths -> the article's distribution that it repeats, to compare "
         "with published values.",
+    )
+    timing: dict[Literal[("auto", *KERNEL_NAMES)], Timing] = Field(  # type: ignore[valid-type]
+        {}, description="Kernels to time on packs, by name; auto is the best one available."
     )
     shards: Shards = Shards()
     statistics: Statistics = Statistics()
@@ -334,6 +335,23 @@ class Config(Model):
                 f"shards.simulate ({self.shards.simulate}) must be at most {blocks}: {self.steps} "
                 f"steps make {blocks} blocks of up to {STEPS_PER_ROW_GROUP}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _timing_names_what_is_there(self) -> "Config":
+        check_timing(
+            self.timing,
+            self.costs,
+            {name: shape.head_dim for name, shape in self.attention.items()},
+            {
+                "lengths": list(self.lengths),
+                "attention": list(self.attention),
+                "packing": self.packing,
+                "cp_sizes": self.cluster.cp_sizes,
+            },
+            self.steps,
+            self.shards.time,
+        )
         return self
 
     @model_validator(mode="after")

@@ -11,13 +11,17 @@ from itertools import product
 
 from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
 from cpbalance.errors import InputError
-from cpbalance.names import FIGURE_TABLES, TABLE_NAMES
+from cpbalance.names import CALIBRATED, CALIBRATION_FIGURES, FIGURE_TABLES, TABLE_NAMES
 from cpbalance.shards import all_shards
 from cpbalance.tables import canonical_json, file_digest
 
 # Files that may be put together from shards, less folder and ending, and the stage that the number
 # of shards belongs to.
-MERGED = {"packs": (r"packs/.+/cp\d+", "simulate"), "costs": (r"costs/.+/cp\d+", "simulate")}
+MERGED = {
+    "packs": (r"packs/.+/cp\d+", "simulate"),
+    "costs": (r"costs/.+/cp\d+", "simulate"),
+    "timings": (r"timings/[^/]+/[^/]+/[^/]+", "time"),
+}
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,57 @@ class Plan:
         """Outputs of the plot stage."""
         return [
             f"{self.results}/figures/{figure}.{ending}"
-            for figure, ending in product(FIGURE_TABLES, ("pdf", "png", "csv"))
+            for figure, ending in product(self.figures, ("pdf", "png", "csv"))
         ]
+
+    @property
+    def figures(self) -> list[str]:
+        """Figures that this experiment has."""
+        calibrated = any(self._calibrated())
+        return [name for name in FIGURE_TABLES if calibrated or name not in CALIBRATION_FIGURES]
+
+    def _calibrated(self) -> Iterator[tuple[str, str]]:
+        for kernel, run in self.config.timing.items():
+            if run.calibrate:
+                yield from product([kernel], run.attention)
+
+    def timing_files(self) -> list[str]:
+        """Outputs of the time stage."""
+        return [
+            f"{self.results}/timings/{kernel}/{attention}/{lengths}.parquet"
+            for kernel, run in self.config.timing.items()
+            for attention, lengths in product(run.attention, run.lengths)
+        ]
+
+    def timing_inputs(self, kernel: str, lengths: str) -> list[str]:
+        """The packs that a kernel is timed on."""
+        run = self.config.timing[kernel]
+        return [
+            f"{self.results}/packs/{lengths}/{run.packing}/cp{cp_size}.parquet"
+            for cp_size in run.cp_sizes or self.config.cluster.cp_sizes
+        ]
+
+    def calibration_files(self, ending: str) -> list[str]:
+        """Outputs of the calibrate stage: .json the models, .parquet the fits."""
+        return [self.calibration_file(*key, ending) for key in self._calibrated()]
+
+    def calibration_file(self, kernel: str, attention: str, ending: str = "json") -> str:
+        """The calibration of a kernel on one attention layer."""
+        return f"{self.results}/calibration/{kernel}/{attention}.{ending}"
+
+    def calibration_inputs(self, kernel: str, attention: str) -> dict[str, list[str]]:
+        """Timings to calibrate from, and the packs they were taken on."""
+        names = self.config.timing[kernel].lengths
+        return {
+            "timings": [f"{self.results}/timings/{kernel}/{attention}/{n}.parquet" for n in names],
+            "packs": [path for name in names for path in self.timing_inputs(kernel, name)],
+        }
+
+    def cost_inputs(self, attention: str, cost: str) -> list[str]:
+        """The calibration that a cost stands for, if it is one."""
+        if not cost.startswith(CALIBRATED):
+            return []
+        return [self.calibration_file(cost.removeprefix(CALIBRATED), attention)]
 
     def sample_arguments(self, lengths: str) -> str:
         """Arguments of ``cpbalance sample`` but for its output."""
@@ -116,7 +169,37 @@ class Plan:
 
     def simulate_arguments(self, attention: str, cost: str) -> str:
         """Arguments of ``cpbalance simulate`` but for its files."""
-        return f"{self.attention_arguments(attention)} {_join({'cost': cost})}"
+        arguments = {"cost": cost}
+        for path in self.cost_inputs(attention, cost):
+            arguments["calibration"] = path
+        return f"{self.attention_arguments(attention)} {_join(arguments)}"
+
+    def time_arguments(self, kernel: str, attention: str, part: str = "") -> str:
+        """Arguments of ``cpbalance time`` but for its files."""
+        run = self.config.timing[kernel]
+        arguments: dict[str, object] = {
+            "kernel": kernel,
+            "dtype": run.dtype,
+            "direction": run.direction,
+            "steps": run.steps,
+            "width": run.width,
+            "budget": run.budget_s,
+            "passes": run.passes,
+            "seed": self.config.seed,
+        }
+        for key, value in (
+            ("timed-heads", run.timed_heads),
+            ("expect-device", run.expected_device),
+            ("shard", part.rpartition("/")[2] or None),
+        ):
+            if value is not None:
+                arguments[key] = value
+        flags = [
+            f"--{key.replace('_', '-')}"
+            for key in ("warm_cache", "strict_device")
+            if getattr(run, key)
+        ]
+        return " ".join([self.attention_arguments(attention), _join(arguments), *flags])
 
     def attention_arguments(self, attention: str) -> str:
         """Arguments that describe one attention layer."""

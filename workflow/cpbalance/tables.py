@@ -106,6 +106,8 @@ CALIBRATION_FIT = Schema(
     "calibration_fit",
     1,
     {
+        "kernel": (pa.string(), "name"),
+        "attention": (pa.string(), "name"),
         "lengths": (pa.string(), "name of lengths"),
         "direction": (pa.string(), "forward or backward"),
         "cp_size": (pa.int32(), "1"),
@@ -124,6 +126,27 @@ CALIBRATION_FIT = Schema(
     },
 )
 
+CALIBRATION = Schema(
+    "calibration",
+    1,
+    {
+        "kernel": (pa.string(), "name"),
+        "attention": (pa.string(), "name"),
+        "lengths": (pa.string(), "name"),
+        "direction": (pa.string(), "forward or backward"),
+        "cp_size": (pa.int32(), "1"),
+        "steps": (pa.int32(), "1"),
+        "packs": (pa.int32(), "1"),
+        "measured_imbalance": (pa.float64(), "1"),
+        "predicted_imbalance": (pa.float64(), "1"),
+        "relative_difference": (pa.float64(), "1, measured over predicted less 1"),
+        "measured_mean": (pa.float64(), "s, a pack at the heads timed"),
+        "predicted_mean": (pa.float64(), "s, a pack at the heads timed"),
+        "median_error": (pa.float64(), "1, of packs held out"),
+        "worst_error": (pa.float64(), "1, of packs held out"),
+        "quadratic_median_error": (pa.float64(), "1, of packs held out, pairs alone"),
+    },
+)
 _SERIES = {
     "lengths": (pa.string(), "name"),
     "packing": (pa.string(), "name"),
@@ -197,7 +220,19 @@ LENGTH_CURVES = Schema(
 )
 SCHEMAS = {
     schema.name: schema
-    for schema in (LENGTHS, PACKS, COSTS, METRICS, COMPARISON, SLOPES, RANK_COSTS, LENGTH_CURVES)
+    for schema in (
+        LENGTHS,
+        PACKS,
+        COSTS,
+        TIMINGS,
+        CALIBRATION_FIT,
+        CALIBRATION,
+        METRICS,
+        COMPARISON,
+        SLOPES,
+        RANK_COSTS,
+        LENGTH_CURVES,
+    )
 }
 
 

@@ -3,6 +3,8 @@ rule aggregate_statistics:
     input:
         costs=plan.cost_files(),
         lengths=plan.lengths_files(),
+        timings=plan.timing_files(),
+        fits=plan.calibration_files("parquet"),
     output:
         plan.table_files(),
     log:
@@ -15,6 +17,7 @@ rule aggregate_statistics:
         folder=subpath(output[0], parent=True),
     shell:
         "cpbalance --log {log} aggregate --costs {input.costs} --lengths {input.lengths}"
+        " --timings {input.timings} --fits {input.fits}"
         " {params.args} --output-dir {params.folder}"
 
 

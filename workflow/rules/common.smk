@@ -43,11 +43,18 @@ def shard_file(path):
     return temp(path) if plan.sharded else path
 
 
+def timing_file(path):
+    """The same of a timing run that is split by step."""
+    return temp(path) if plan.config.shards.time > 1 else path
+
+
 wildcard_constraints:
     lengths="|".join(map(re.escape, plan.config.lengths)),
     packing="|".join(map(re.escape, plan.config.packing)),
     attention="|".join(map(re.escape, plan.config.attention)),
     cost="|".join(map(re.escape, plan.config.costs)),
     cp="|".join(map(str, plan.config.cluster.cp_sizes)),
+    kernel="|".join(plan.config.timing) or "(?!)",
     # Snakemake takes an empty constraint for none.
+    time_part="|".join(map(re.escape, plan.parts("time"))) or "(?:)",
     part="|".join(map(re.escape, plan.parts("simulate"))) or "(?:)",

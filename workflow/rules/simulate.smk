@@ -2,7 +2,8 @@ rule simulate_costs:
     name:
         "simulate_shard" if plan.sharded else "simulate_costs"
     input:
-        f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet",
+        lambda wildcards: plan.cost_inputs(wildcards.attention, wildcards.cost),
+        packs=f"{RESULTS}/packs/{{lengths}}/{{packing}}/cp{{cp}}{{part}}.parquet",
     output:
         shard_file(
             f"{RESULTS}/costs/{{lengths}}/{{packing}}/{{attention}}/{{cost}}/cp{{cp}}{{part}}.parquet"
@@ -18,7 +19,7 @@ rule simulate_costs:
         ),
         code=code_digest("simulate"),
     shell:
-        "cpbalance --log {log} simulate --packs {input} {params.args} --output {output}"
+        "cpbalance --log {log} simulate --packs {input.packs} {params.args} --output {output}"
 
 
 rule costs:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from cpbalance.aggregate import (
     Costs,
@@ -18,9 +19,12 @@ from cpbalance.aggregate import (
 )
 from cpbalance.errors import InputError
 from cpbalance.headline import headline
+from cpbalance.measured import calibration_table, measured_series
 from cpbalance.metrics import step_statistics
 from cpbalance.published import DISTRIBUTIONS, published_values
 from cpbalance.tables import (
+    CALIBRATION,
+    CALIBRATION_FIT,
     COMPARISON,
     COSTS,
     LENGTH_CURVES,
@@ -28,11 +32,14 @@ from cpbalance.tables import (
     METRICS,
     RANK_COSTS,
     SLOPES,
+    TIMINGS,
     iter_row_groups,
     read_provenance,
+    read_table,
     replacing,
     write_frame,
 )
+from cpbalance.timing.summary import pack_times
 
 HELP = "metrics with intervals, comparisons and slopes, as tidy tables"
 
@@ -45,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of this stage."""
     parser.add_argument("--costs", type=Path, nargs="+", required=True)
     parser.add_argument("--lengths", type=Path, nargs="+", required=True)
+    parser.add_argument("--timings", type=Path, nargs="*", default=[], help="measured kernels")
+    parser.add_argument("--fits", type=Path, nargs="*", default=[], help="tables of calibrations")
     parser.add_argument(
         "--references",
         default="{}",
@@ -114,6 +123,15 @@ def run(args: argparse.Namespace) -> None:
         costs.append(item)
         mean = statistics.shift + float(statistics.per_step[:, 0].mean())
         ranks.append(_rank_costs(path, item, mean))
+    for path in args.timings:
+        times = pack_times(read_table(path, TIMINGS))
+        for series, cp_size, cost in measured_series(read_provenance(path, TIMINGS), times):
+            statistics = step_statistics([cost])
+            costs.append(Costs.from_statistics(series, cp_size, statistics, args.bootstrap))
+    empty = CALIBRATION_FIT.arrow({}).empty_table()
+    fits = pa.concat_tables(
+        [empty, *(read_table(p, CALIBRATION_FIT) for p in args.fits)]
+    ).to_pandas()
     published = published_values()
     first = costs[0].series
     metrics = pd.concat(
@@ -129,6 +147,8 @@ def run(args: argparse.Namespace) -> None:
         (COMPARISON, comparison_table(costs, published, references)),
         (SLOPES, slopes_table(costs, args.confidence)),
         (RANK_COSTS, pd.concat(ranks, ignore_index=True)),
+        (CALIBRATION_FIT, fits),
+        (CALIBRATION, calibration_table(fits)),
         (LENGTH_CURVES, pd.concat(map(_length_curves, args.lengths), ignore_index=True)),
     )
     for schema, frame in tables:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbalance.calibration import Calibration, Calls, calibrate
+from cpbalance.calibration import Calibration, Calls, calibrate, predicted_seconds
 from cpbalance.calibration_file import describe, document
 from cpbalance.cli.time_packs import Packs, read_packs, source_of
 from cpbalance.errors import InputError
@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> None:
         keys, calls = gather(timed, direction, attention, kernel in SEGMENT_LOOPS)
         result = calibrate(calls, tiles_to_try(kernel), known)
         described[direction] = describe(result, calls)
-        columns.append(fit_columns(keys, calls, result, direction))
+        names = {"kernel": kernel, "attention": attention["name"], "direction": direction}
+        columns.append(fit_columns(names, keys, calls, result))
         report(kernel, direction, result, described[direction])
     runs = [run for item in timed for run in item.provenance["runs"]]
     devices = sorted({run["environment"]["device"] for run in runs})
@@ -141,16 +142,16 @@ def gather(
 
 
 def fit_columns(
+    names: Mapping[str, str],
     keys: Sequence[tuple[str, Target, PackTime]],
     calls: Calls,
     result: Calibration,
-    direction: str,
 ) -> dict[str, NDArray]:
     """Columns of the table of measured and predicted times, a row a pack."""
     times = [time for _, _, time in keys]
     return {
+        **{key: np.array([name] * len(keys), dtype=object) for key, name in names.items()},
         "lengths": np.array([name for name, _, _ in keys], dtype=object),
-        "direction": np.array([direction] * len(keys), dtype=object),
         "cp_size": np.array([t.cp_size for _, t, _ in keys]),
         "step": np.array([t.step for _, t, _ in keys]),
         "pack": np.array([t.pack for _, t, _ in keys]),
@@ -161,7 +162,7 @@ def fit_columns(
         "measured": calls.seconds,
         "low": np.array([time.low for time in times]),
         "high": np.array([time.high for time in times]),
-        "predicted": result.model.predict(calls),
+        "predicted": predicted_seconds(result.model, calls),
         "held_out_error": result.held_out,
         "quadratic_error": result.quadratic,
     }

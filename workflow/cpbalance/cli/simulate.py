@@ -7,6 +7,7 @@ import numpy as np
 
 from cpbalance.attention import attention_pairs
 from cpbalance.cli.attention_arguments import add_attention_arguments, attention_of
+from cpbalance.cli.calibration_arguments import add_calibration_argument, load_calibration
 from cpbalance.costs import cost_model
 from cpbalance.tables import COSTS, PACKS, iter_row_groups, read_provenance, table_writer
 
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--packs", type=Path, required=True, help="file of the pack stage")
     add_attention_arguments(parser)
     parser.add_argument("--cost", required=True, help="cost model")
+    add_calibration_argument(parser)
     parser.add_argument("--output", type=Path, required=True)
 
 
@@ -25,7 +27,8 @@ def run(args: argparse.Namespace) -> None:
     """Write pairs and cost of all packs of all steps."""
     attention = attention_of(args)
     source = read_provenance(args.packs, PACKS)
-    model = cost_model(args.cost, attention, source["cp_size"])
+    calibration = load_calibration(args.calibration, attention)
+    model = cost_model(args.cost, attention, source["cp_size"], calibration)
     provenance = {
         "stage": "simulate",
         "attention": args.attention_name,

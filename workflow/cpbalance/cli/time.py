@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     steps = parser.add_mutually_exclusive_group(required=True)
     steps.add_argument("--steps", type=int, help="time the packs of so many first steps")
     steps.add_argument("--step-range", metavar="FIRST:STOP", help="time these steps, STOP left out")
+    parser.add_argument("--shard", metavar="K-of-N", help="time the K-th of N shares of the steps")
     add_attention_arguments(parser)
     parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
     parser.add_argument(
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     )
     attention = Attention(args.q_heads, args.kv_heads, args.head_dim, args.causal, args.dtype)
     directions = (FORWARD, BACKWARD) if args.direction == "both" else (args.direction,)
-    packs = read_packs(args.packs, step_range(args.steps, args.step_range))
+    packs = read_packs(args.packs, step_range(args.steps, args.step_range, args.shard))
     heads = {cp: timed_heads(attention, cp, args.timed_heads) for cp in packs.cp_sizes}
     for (cp, step, pack), segments in packs.segments.items():
         check_segments(cp, step, pack, segments)

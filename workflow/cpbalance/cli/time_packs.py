@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbalance.errors import InputError
+from cpbalance.shards import parse_shard
 from cpbalance.tables import PACKS, iter_row_groups, read_provenance
 
 # What differs between the packs of one experiment's CP degrees.
@@ -46,16 +47,23 @@ class Packs:
         return digest.hexdigest()[:16]
 
 
-def step_range(steps: int | None, text: str | None) -> tuple[int, int]:
-    """Steps [first, stop) from a count or from ``first:stop``."""
+def step_range(steps: int | None, text: str | None, shard: str | None = None) -> tuple[int, int]:
+    """Steps [first, stop) from a count or from ``first:stop``, or the share of a shard of them."""
     if steps is not None:
         if steps < 1:
             raise InputError(f"--steps is {steps}: give at least 1")
-        return 0, steps
-    first, colon, stop = (text or "").partition(":")
-    if not (colon and first.isdecimal() and stop.isdecimal() and int(first) < int(stop)):
-        raise InputError(f"--step-range is {text!r}: give FIRST:STOP with FIRST below STOP")
-    return int(first), int(stop)
+        first, stop = 0, steps
+    else:
+        left, colon, right = (text or "").partition(":")
+        if not (colon and left.isdecimal() and right.isdecimal() and int(left) < int(right)):
+            raise InputError(f"--step-range is {text!r}: give FIRST:STOP with FIRST below STOP")
+        first, stop = int(left), int(right)
+    if shard is None:
+        return first, stop
+    share = parse_shard(shard).share(stop - first)
+    if not share:
+        raise InputError(f"--shard {shard} of {stop - first} steps is empty: use fewer shards")
+    return first + share.start, first + share.stop
 
 
 def source_of(path: Path) -> tuple[int, dict[str, Any]]:
