@@ -59,9 +59,7 @@ def cost_model(
     heads_per_rank(attention, cp_size)
     if name.startswith(CALIBRATED):
         if calibration is None:
-            raise InputError(
-                f"cost is {name}: it needs --calibration, a file of cpbalance calibrate"
-            )
+            raise InputError(f"cost is {name}: give --calibration, a file of cpbalance calibrate")
         return _time(name, calibration, attention, cp_size)
     if calibration is not None:
         raise InputError(f"cost is {name}: --calibration is for {CALIBRATED}KERNEL only")

@@ -29,6 +29,10 @@ def headline(metrics: pd.DataFrame, where: str) -> str:
     """
     rows = metrics[metrics["metric"] == "imbalance"].copy()
     rows["heading"] = rows["source"].map(_heading)
+    measured = rows["source"].str.startswith("measured:")
+    # Few steps are measured: a reader who compares has to know how few.
+    steps = rows["steps"].map(lambda count: f", {count} step{'s' * (count > 1)}")
+    rows.loc[measured, "heading"] += steps[measured]
     rows = rows[rows["heading"].notna()]
     other = rows["source"].isin(["simulated", "theory:distribution"]) & (
         rows["cost"] != rows["cost"].iloc[0] if len(rows) else False

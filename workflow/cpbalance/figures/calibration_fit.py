@@ -3,10 +3,17 @@
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
 from cpbalance.figures.style import MARKERS, below, new_figure
+
+
+def _log_ticks(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _fit(axes: Axes, rows: pd.DataFrame) -> None:
@@ -23,6 +30,8 @@ def _fit(axes: Axes, rows: pd.DataFrame) -> None:
     limits = [1e3 * rows["measured"].min(), 1e3 * rows["measured"].max()]
     axes.plot(limits, limits, color="0.3", lw=0.8, label="equal")
     axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="predicted, ms")
+    _log_ticks(axes.xaxis)
+    _log_ticks(axes.yaxis)
 
 
 def _errors(axes: Axes, rows: pd.DataFrame) -> None:
@@ -43,6 +52,7 @@ def _errors(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(0, color="0.3", lw=0.8)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set(xscale="log", xlabel="measured, ms", ylabel="error of held-out packs")
+    _log_ticks(axes.xaxis)
     axes.legend(loc="best")
 
 

@@ -44,7 +44,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             )
         cp_axis(panel, sorted(frame["cp_size"].unique()))
         panel.set_title(" · ".join(key[:3] + key[3:] * (frame["direction"].nunique() > 1)))
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(bottom=0, top=1.12 * frame["measured_imbalance"].max())
         panel.label_outer()
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)

@@ -20,6 +20,11 @@ def _line(axes: Axes, rows: pd.DataFrame, label: str, **look: object) -> None:
     )
 
 
+def _steps(rows: pd.DataFrame) -> str:
+    steps = rows["steps"].max()
+    return "1 step" if steps == 1 else f"{steps} steps"
+
+
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     colours = sns.color_palette("colorblind")
     for index, (cost, part) in enumerate(rows[rows["source"] == "simulated"].groupby("cost")):
@@ -38,7 +43,7 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
                 part["cp_size"],
                 part["value"],
                 yerr=spread if part["low"].notna().all() else None,
-                label=source.replace(":", ", "),
+                label=f"{source.replace(':', ', ')}, {_steps(part)}",
                 color=colours[1],
                 marker="s",
                 mfc="white",

@@ -1,0 +1,74 @@
+"""Timing and calibration through the workflow: a kernel timed on the tiny experiment."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.workflow.harness import Workspace
+
+pytest.importorskip("torch", reason="the kernels are torch's")
+
+TIMING = {
+    "torch_cpu": {
+        "lengths": ["exponential"],
+        "attention": ["full"],
+        "cp_sizes": [1, 2],
+        "dtype": "float32",
+        "steps": 2,
+        "passes": 6,
+        "budget_s": 30,
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """The tiny experiment with a kernel timed in two shards and a calibrated cost, finished."""
+    workspace = Workspace(tmp_path_factory.mktemp("timed") / "clone")
+    config = yaml.safe_load((workspace.folder / "tiny.yaml").read_text())
+    config |= {"timing": TIMING, "costs": ["quadratic", "calibrated:torch_cpu"]}
+    config |= {"shards": {"time": 2}}
+    (workspace.folder / "timed.yaml").write_text(yaml.safe_dump(config))
+    workspace.snakemake(config="timed.yaml")
+    return workspace
+
+
+def test_measured_and_calibrated_rows_stand_beside_the_simulated_ones(timed):
+    results = timed.folder / "results" / "tiny"
+    metrics = pq.read_table(results / "tables" / "metrics.parquet").to_pandas()
+    measured = metrics[metrics["source"] == "measured:torch_cpu"]
+    assert set(measured["cp_size"]) == {1, 2} and set(measured["steps"]) == {2}
+    assert set(measured["cost"]) == {"time"}
+    simulated = metrics[metrics["cost"] == "calibrated:torch_cpu"]
+    assert set(simulated["cp_size"]) == {1, 2, 8}
+    calibration = pq.read_table(results / "tables" / "calibration.parquet").to_pandas()
+    assert calibration["packs"].tolist() == [16, 8]
+    assert "measured (torch_cpu), 2 steps" in (results / "tables" / "headline.txt").read_text()
+    for figure in ("calibration_fit", "calibration_imbalance"):
+        assert (results / "figures" / f"{figure}.pdf").is_file()
+
+
+def test_shards_of_a_timing_run_are_one_file_in_the_end(timed):
+    path = timed.folder / "results/tiny/timings/torch_cpu/full/exponential.parquet"
+    file = pq.ParquetFile(path)
+    assert file.num_row_groups == 2
+    provenance = json.loads(file.schema_arrow.metadata[b"cpbalance.provenance"])
+    assert [run["steps"] for run in provenance["runs"]] == [[0, 1], [1, 2]]
+    assert not list(path.parent.rglob("*.partial*"))
+
+
+def test_nothing_is_left_to_do(timed):
+    assert timed.jobs(config="timed.yaml") == {}
+
+
+def test_an_edited_runner_times_again_and_an_edited_fit_only_calibrates_again(timed):
+    """Last, as it edits the workspace that the others read."""
+    timed.edit("workflow/cpbalance/calibration.py", "FOLDS = 10", "FOLDS = 9")
+    jobs = timed.jobs(config="timed.yaml")
+    assert jobs["calibrate_kernels"] == 1
+    assert "time_kernels" not in jobs and "pack_batches" not in jobs
+    timed.edit("workflow/cpbalance/timing/runner.py", "WARMUP_WINDOW = 5", "WARMUP_WINDOW = 6")
+    jobs = timed.jobs(config="timed.yaml")
+    assert jobs["time_kernels"] == 2 and "pack_batches" not in jobs
