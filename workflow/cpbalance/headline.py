@@ -2,51 +2,55 @@
 
 import pandas as pd
 
-# Source prefix -> column heading, in the order they are read.
+# Source -> column heading, in the order they are read.
 _HEADINGS = {
     "simulated": "simulated",
     "theory:distribution": "theory",
-    "measured:": "measured",
     "published:article-simulated": "reference",
-    "published:article-model": "article, model",
-    "published:article-h100": "article, H100",
+    "published:article-model": "article",
+    "published:article-h100": "article H100",
 }
-
-
-def _heading(source: str) -> str | None:
-    for prefix, heading in _HEADINGS.items():
-        if source.startswith(prefix):
-            kernel = source.removeprefix("measured:")
-            return f"{heading} ({kernel})" if prefix == "measured:" else heading
-    return None
+_PREDICTED = ("simulated", "theory:distribution")
 
 
 def headline(metrics: pd.DataFrame, where: str) -> str:
     """Imbalance, (max − min)/mean, one block per lengths, packing and attention.
 
-    ``metrics`` has the columns of the metrics table. A simulated cost other than ``quadratic``
-    stands in a column of its own.
+    ``metrics`` has the columns of the metrics table. Of several simulated costs the first one
+    stands here; a note says which, and what was measured on how many steps.
     """
-    rows = metrics[metrics["metric"] == "imbalance"].copy()
-    rows["heading"] = rows["source"].map(_heading)
-    measured = rows["source"].str.startswith("measured:")
-    # Few steps are measured: a reader who compares has to know how few.
-    steps = rows["steps"].map(lambda count: f", {count} step{'s' * (count > 1)}")
-    rows.loc[measured, "heading"] += steps[measured]
-    rows = rows[rows["heading"].notna()]
-    other = rows["source"].isin(["simulated", "theory:distribution"]) & (
-        rows["cost"] != rows["cost"].iloc[0] if len(rows) else False
-    )
-    rows.loc[other, "heading"] += " " + rows.loc[other, "cost"]
-    blocks = ["Imbalance of a step, (max - min)/mean over its packs, mean over steps"]
+    rows = metrics[metrics["metric"] == "imbalance"]
+    cost = rows.loc[rows["source"] == "simulated", "cost"].iloc[0]
+    rows = rows[~rows["source"].isin(_PREDICTED) | (rows["cost"] == cost)]
+    measured = rows[rows["source"].str.startswith("measured:")]
+    headings = {source: source.split(":")[1] for source in measured["source"].unique()}
+    order = {**_HEADINGS, **headings}
+    rows = rows.assign(heading=rows["source"].map(order)).dropna(subset="heading")
+    blocks = [
+        "Imbalance of a step: (max - min)/mean over its packs, mean over steps",
+        "\n".join([f"simulated: cost {cost}", *_notes(rows, headings)]),
+    ]
     for key, block in rows.groupby(["lengths", "packing", "attention"], sort=False):
-        order = list(dict.fromkeys(block["heading"]))
-        order.sort(key=lambda name: [name.startswith(h) for h in _HEADINGS.values()].index(True))
-        table = block.pivot_table(
-            index="cp_size", columns="heading", values="value", sort=False
-        ).sort_index()[order]
+        present = [name for name in order.values() if name in set(block["heading"])]
+        table = block.pivot_table(index="cp_size", columns="heading", values="value")
+        table = table.sort_index()[present]
         table.index.name, table.columns.name = None, "CP"
         text = table.to_string(float_format="{:.3f}".format, na_rep="-")
         blocks.append(f"{' · '.join(key)}\n{text}")
     blocks.append(where)
     return "\n\n".join(blocks) + "\n"
+
+
+def _notes(rows: pd.DataFrame, measured: dict[str, str]) -> list[str]:
+    """What the columns are, for those that are there."""
+    notes = []
+    for source, kernel in measured.items():
+        steps = int(rows.loc[rows["source"] == source, "steps"].max())
+        plural = "s" if steps > 1 else ""
+        notes.append(f"{kernel}: measured on this machine, {steps} step{plural}")
+    known = set(rows["source"])
+    if "published:article-simulated" in known:
+        notes.append("reference: the article's setting, 20,000 steps, independent implementation")
+    if "published:article-model" in known:
+        notes.append("article, article H100: its figures, model (100 steps) and FA3 (2 steps)")
+    return notes
