@@ -27,8 +27,9 @@ class Tile:
 
 EXACT = Tile(1, 1)
 
-# Tiles of the forward kernels by head dimension, (full, causal). FA3: Hopper's tile_size.h, FA2:
-# flash_fwd_launch_template.h (its H100 branch; a paged cache takes 64×128). PyTorch's CPU kernel
+# Tiles of the forward kernels by head dimension, (full, causal). FA3: Hopper's tile_size.h; FA4:
+# _tile_size_fwd_sm90 in its interface.py, so on Hopper; FA2: flash_fwd_launch_template.h (its H100
+# branch; a paged cache takes 64×128), which torch's varlen kernel shares. PyTorch's CPU kernel
 # cuts keys by the segment's end, so only its query blocks round up, and only under a mask.
 KNOWN_TILES: dict[str, dict[int, tuple[Tile, Tile]]] = {
     "fa3": {
@@ -37,7 +38,14 @@ KNOWN_TILES: dict[str, dict[int, tuple[Tile, Tile]]] = {
         192: (Tile(128, 112), Tile(128, 112)),
         256: (Tile(128, 80), Tile(128, 80)),
     },
+    "fa4": {
+        64: (Tile(192, 128), Tile(192, 128)),
+        128: (Tile(128, 128), Tile(128, 128)),
+        192: (Tile(128, 112), Tile(128, 112)),
+        256: (Tile(128, 80), Tile(128, 80)),
+    },
     "fa2": {128: (Tile(128, 64), Tile(128, 64))},
+    "torch_varlen": {128: (Tile(128, 64), Tile(128, 64))},
     "torch_cpu": {},
 }
 

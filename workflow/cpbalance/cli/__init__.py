@@ -21,6 +21,7 @@ COMMANDS = (
     "simulate",
     "merge",
     "time",
+    "kernels",
     "calibrate",
     "aggregate",
     "plot",

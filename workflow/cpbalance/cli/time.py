@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> None:
     heads = {cp: timed_heads(attention, cp, args.timed_heads) for cp in packs.cp_sizes}
     for (cp, step, pack), segments in packs.segments.items():
         check_segments(cp, step, pack, segments)
-    kernel = find_kernel(args.kernel)
-    kernel.check(attention, directions)
+    kernel = find_kernel(args.kernel, attention, directions)
     device = open_device(kernel.device)
     say(f"kernel {kernel.name} of {kernel.module} on {device.name}")
     expect_device(device, args.expect_device, args.strict_device)

@@ -1,11 +1,21 @@
-"""Attention kernels by name, one adapter a module."""
+"""Attention kernels by name: which there are, which can run here, and why not."""
 
+from cpbalance.attention import Attention
 from cpbalance.errors import InputError
 from cpbalance.kernels.base import Kernel, Probe
 from cpbalance.kernels.torch_cpu import TorchCpu
+from cpbalance.kernels.varlen import (
+    FlashAttention2,
+    FlashAttention3,
+    FlashAttention4,
+    TorchVarlen,
+)
 
 # In the order in which ``auto`` prefers them.
-KERNELS: dict[str, type[Kernel]] = {adapter.name: adapter for adapter in (TorchCpu,)}
+KERNELS: dict[str, type[Kernel]] = {
+    adapter.name: adapter
+    for adapter in (FlashAttention3, FlashAttention4, FlashAttention2, TorchVarlen, TorchCpu)
+}
 
 
 def probe_devices() -> dict[str, Probe]:
@@ -24,20 +34,27 @@ def probe_devices() -> dict[str, Probe]:
     return probes
 
 
-def find_kernel(name: str) -> Kernel:
-    """The kernel ``name``, loaded and able to run here; ``auto`` is the first that can.
+def find_kernel(name: str, attention: Attention, directions: tuple[str, ...]) -> Kernel:
+    """The kernel ``name``, loaded and able to run this here; ``auto`` is the first that can.
 
-    Raises :class:`~cpbalance.errors.InputError` for an unknown name or a kernel that cannot run
-    on this machine.
+    Raises :class:`~cpbalance.errors.InputError` for an unknown name, and for a kernel that cannot
+    run on this machine or does not support the attention or a direction.
     """
     if name != "auto" and name not in KERNELS:
         raise InputError(f"kernel is {name!r}: use one of auto, {', '.join(KERNELS)}")
     probes = probe_devices()
+    reasons = []
     for candidate in KERNELS if name == "auto" else (name,):
         kernel = KERNELS[candidate]()
-        reason = kernel.unavailable(probes)
-        if reason is None:
+        try:
+            reason = kernel.unavailable(probes)
+            if reason is not None:
+                raise InputError(f"kernel is {candidate}: {reason}")
+            kernel.check(attention, directions, probes[kernel.device])
+        except InputError as error:
+            if name != "auto":
+                raise
+            reasons.append(str(error))
+        else:
             return kernel
-        if name != "auto":
-            raise InputError(f"kernel is {name}: {reason}")
-    raise InputError("kernel is auto: none of the kernels can run here; see cpbalance kernels")
+    raise InputError(f"kernel is auto and none can run this here: {'; '.join(reasons)}")

@@ -125,7 +125,8 @@ class Kernel(ABC):
         for module in self.modules:
             try:
                 self._function = getattr(importlib.import_module(module), self.attribute())
-            except Exception as error:  # a broken binary raises anything; all is reported
+            # A package for another CUDA raises anything on import; the reason is passed on.
+            except Exception as error:
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 failures.append(f"{module}: {reason}")
             else:
@@ -139,7 +140,10 @@ class Kernel(ABC):
         """Why the kernel cannot run on this machine, None if it can."""
         probe = probes.get(self.device)
         if probe is None:
-            return f"it needs a {self.device} device and this machine has none that torch can use"
+            return (
+                f"it needs a {self.device.upper()} device and this machine has none that torch can "
+                f"use; run it on one, or use kernel torch_cpu"
+            )
         if self.capabilities is not None and probe.capability is not None:
             low, high = self.capabilities
             if not low <= probe.capability <= high:
@@ -153,8 +157,13 @@ class Kernel(ABC):
             return str(error)
         return None
 
-    def check(self, attention: Attention, directions: tuple[str, ...]) -> None:
-        """Raise :class:`~cpbalance.errors.InputError` for a setting the kernel does not support."""
+    def check(
+        self, attention: Attention, directions: tuple[str, ...], probe: Probe | None = None
+    ) -> None:
+        """Raise :class:`~cpbalance.errors.InputError` for a setting the kernel does not support.
+
+        ``probe`` is the device that it would run on, where that is known.
+        """
         if attention.dtype not in self.dtypes:
             raise InputError(
                 f"dtype is {attention.dtype}: kernel {self.name} runs {', '.join(self.dtypes)}"
@@ -175,6 +184,20 @@ class Kernel(ABC):
             raise InputError(
                 f"direction is backward: {self.module} has the forward pass alone; {self.install}"
             )
+
+    def supports(self) -> str:
+        """What it runs, in a line."""
+        capabilities = (
+            ""
+            if self.capabilities is None
+            else f"; compute capability {_dotted(self.capabilities[0])} to "
+            f"{_dotted(self.capabilities[1])}"
+        )
+        return (
+            f"{' and '.join(self.directions)}; {', '.join(self.dtypes)}; head_dim "
+            f"{self.min_head_dim} to {self.max_head_dim} in multiples of {self.head_dim_multiple}; "
+            f"GQA{capabilities}"
+        )
 
     def provenance(self) -> dict[str, str | None]:
         """Where the kernel came from: module, package, version, hash of the installed wheel."""
