@@ -165,5 +165,9 @@ def host_environment() -> dict[str, Any]:
 
 
 def open_device(kind: str) -> Device:
-    """The device of a kind, "cpu" or "cuda"."""
-    return CpuDevice()
+    """The device of a kind, "cpu" or "cuda"; raises InputError where there is none."""
+    if kind == "cpu":
+        return CpuDevice()
+    from cpbalance.timing.cuda import open_cuda
+
+    return open_cuda()

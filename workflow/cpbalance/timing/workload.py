@@ -106,7 +106,7 @@ class Workload:
             numbers = max(
                 tokens[cp] * dim * (h.kv_heads if kv else h.q_heads) for cp, h in heads.items()
             )
-            return torch.randn(numbers, generator=generator, device=kernel.device).to(dtype)
+            return torch.randn(numbers, generator=generator, device=kernel.device, dtype=dtype)
 
         self._q, self._k, self._v, self._grad = (buffer(kv) for kv in (False, True, True, False))
 

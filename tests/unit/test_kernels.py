@@ -1,0 +1,303 @@
+"""Adapters held to the signatures of the real packages, and to attention in float64."""
+
+import ast
+import importlib.util
+import inspect
+import subprocess
+import sys
+import types
+import zipfile
+from functools import cache
+
+import numpy as np
+import pytest
+from cpbalance.attention import Attention
+from cpbalance.cli import main
+from cpbalance.errors import InputError
+from cpbalance.kernels import KERNELS, find_kernel
+from cpbalance.kernels.base import BACKWARD, FORWARD, Batch, Probe
+from cpbalance.names import KERNEL_NAMES
+from cpbalance.tiles import KNOWN_TILES
+from cpbalance.timing.workload import reference_attention
+
+torch = pytest.importorskip("torch", reason="the kernels are torch's")
+
+LAYER = Attention(q_heads=4, kv_heads=2, head_dim=128, causal=True)
+HOPPER = Probe("cuda", "a Hopper", (9, 0))
+WHEELS = {
+    # Wheel -> the file within it and the adapter that calls its flash_attn_varlen_func.
+    "fa3-fwd==0.0.3": ("fa3_fwd_interface.py", "fa3"),
+    "flash-attn-4==4.0.0b36": ("flash_attn/cute/interface.py", "fa4"),
+}
+# FlashAttention 2.8 is published as source alone, which a machine without CUDA cannot build: its
+# signature, from flash_attn/flash_attn_interface.py.
+FA2_SIGNATURE = """
+def flash_attn_varlen_func(
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0,
+    softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+    deterministic=False, return_attn_probs=False, block_table=None,
+): ...
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel_source(tmp_path_factory):
+    """Text of a Python file in a published wheel; skips where it cannot be downloaded."""
+
+    @cache
+    def read(wheel):
+        folder = tmp_path_factory.mktemp("wheel")
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--pre"]
+        command += ["--only-binary", ":all:", "--dest", str(folder), wheel]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"{wheel} took over a minute to download")
+        if done.returncode:
+            pytest.skip(f"{wheel} cannot be downloaded: {done.stderr.strip().splitlines()[-1:]}")
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+            return archive.read(WHEELS[wheel][0]).decode()
+
+    return read
+
+
+def with_signature(source, name, body):
+    """A function that takes what ``name`` in ``source`` takes, and returns ``body(arguments)``."""
+    tree = ast.parse(source)
+    (found,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+    arguments = found.args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        argument.annotation = None
+    namespace = {"body": body}
+    exec(f"def {name}({ast.unparse(arguments)}):\n    return body(locals())", namespace)
+    return namespace[name]
+
+
+def make_batch(causal, kv_heads=2, lengths=(5, 1, 17), head_dim=128):
+    generator = torch.Generator().manual_seed(0)
+    total = sum(lengths)
+
+    def normal(heads):
+        return torch.randn(total, heads, head_dim, generator=generator)
+
+    bounds = torch.tensor(np.concatenate([[0], np.cumsum(lengths)]), dtype=torch.int32)
+    return Batch(
+        q=normal(4),
+        k=normal(kv_heads),
+        v=normal(kv_heads),
+        cu_seqlens=bounds,
+        segment_tokens=tuple(lengths),
+        max_seqlen=max(lengths),
+        causal=causal,
+        grad_out=normal(4),
+    )
+
+
+def attention_by_arguments(returns_pair):
+    """What a varlen function computes, from the arguments that it was bound to."""
+
+    def body(given):
+        q, k, v = given["q"], given["k"], given["v"]
+        bounds = given["cu_seqlens_q"]
+        assert bounds.dtype == torch.int32 and bounds is given["cu_seqlens_k"]
+        lengths = tuple(torch.diff(bounds).tolist())
+        for key in ("max_seqlen_q", "max_seqlen_k"):
+            assert type(given[key]) is int and given[key] == max(lengths)
+        assert not given.get("qv") and not given.get("seqused_q")
+        batch = Batch(q, k, v, bounds, lengths, max(lengths), given["causal"])
+        out = reference_attention(batch)
+        return (out, None) if returns_pair else out
+
+    return body
+
+
+def check_values(kernel, function, causal, kv_heads):
+    kernel._function = function
+    batch = make_batch(causal, kv_heads)
+    output = kernel.output(kernel.forward(batch)())
+    torch.testing.assert_close(output, reference_attention(batch), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("wheel", list(WHEELS))
+def test_adapter_calls_the_published_wheel_as_it_wants_to_be_called(wheel, wheel_source):
+    name = WHEELS[wheel][1]
+    body = attention_by_arguments(returns_pair=name == "fa4")
+    function = with_signature(wheel_source(wheel), "flash_attn_varlen_func", body)
+    for causal in (False, True):
+        for kv_heads in (1, 2, 4):
+            check_values(KERNELS[name](), function, causal, kv_heads)
+
+
+def test_the_fa4_wheel_returns_a_pair_and_the_fa3_wheel_an_output(wheel_source):
+    def returns(wheel, owner):
+        tree = ast.parse(wheel_source(wheel))
+        (group,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == owner]
+        forward = next(n for n in group.body if getattr(n, "name", "") == "forward")
+        found = [n.value for n in ast.walk(forward) if isinstance(n, ast.Return)]
+        return {ast.unparse(value) for value in found if value is not None}
+
+    assert returns("flash-attn-4==4.0.0b36", "FlashAttnVarlenFunc") == {"(out, lse)"}
+    assert returns("fa3-fwd==0.0.3", "FlashAttnVarlenFunc") == {
+        "(out, softmax_lse) if return_softmax else out"
+    }
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_adapter_calls_flash_attention_2_as_it_wants_to_be_called(causal):
+    body = attention_by_arguments(returns_pair=False)
+    function = with_signature(FA2_SIGNATURE, "flash_attn_varlen_func", body)
+    check_values(KERNELS["fa2"](), function, causal, 2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kv_heads", [2, 4])
+def test_adapter_calls_torchs_varlen_attention_as_it_wants_to_be_called(causal, kv_heads):
+    varlen = pytest.importorskip("torch.nn.attention.varlen", reason="needs a newer torch")
+    signature = inspect.signature(varlen.varlen_attn)
+
+    def function(*positional, **named):
+        bound = signature.bind(*positional, **named)
+        bound.apply_defaults()
+        given = bound.arguments
+        assert given["enable_gqa"] == (kv_heads != 4)
+        # The function's own rule for a causal mask.
+        names = {"q": "query", "k": "key", "v": "value", "cu_seqlens_q": "cu_seq_q"}
+        names |= {"cu_seqlens_k": "cu_seq_k", "max_seqlen_q": "max_q", "max_seqlen_k": "max_k"}
+        arguments = {ours: given[theirs] for ours, theirs in names.items()}
+        arguments["causal"] = given["window_size"] == (-1, 0)
+        return attention_by_arguments(returns_pair=False)(arguments)
+
+    check_values(KERNELS["torch_varlen"](), function, causal, kv_heads)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_the_cpu_kernel_agrees_with_float64(dtype, causal, kv_heads):
+    kernel = KERNELS["torch_cpu"]()
+    batch = make_batch(causal, kv_heads, lengths=(700, 1, 33), head_dim=64)
+    small = {k: getattr(batch, k).to(getattr(torch, dtype)) for k in ("q", "k", "v")}
+    batch = Batch(**(vars(batch) | small))
+    output = kernel.output(kernel.forward(batch)()).double()
+    expected = reference_attention(batch)
+    error = (output - expected).norm() / expected.norm()
+    assert error < {"float32": 1e-6, "bfloat16": 5e-3}[dtype]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_reference_is_what_torch_computes_in_float64(causal):
+    batch = make_batch(causal, kv_heads=4, lengths=(9,))
+    parts = (x.double().transpose(0, 1) for x in (batch.q, batch.k, batch.v))
+    expected = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal)
+    torch.testing.assert_close(reference_attention(batch), expected.transpose(0, 1))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_cpu_kernels_backward_gives_the_gradients(causal):
+    batch = make_batch(causal, kv_heads=4, lengths=(40, 3), head_dim=16)
+    found = KERNELS["torch_cpu"]().backward(batch)()
+    leaves = [getattr(batch, k).double().requires_grad_() for k in ("q", "k", "v")]
+    outputs = [
+        torch.nn.functional.scaled_dot_product_attention(
+            *(x[part].transpose(0, 1) for x in leaves), is_causal=causal
+        ).transpose(0, 1)
+        for part in (slice(0, 40), slice(40, 43))
+    ]
+    expected = torch.autograd.grad(torch.cat(outputs), leaves, batch.grad_out.double())
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_names_are_the_same_everywhere():
+    assert tuple(KERNELS) == KERNEL_NAMES
+    assert set(KNOWN_TILES) <= set(KERNELS)
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n != "torch_cpu"])
+def test_a_gpu_kernel_without_a_gpu_says_what_it_needs(name):
+    reason = KERNELS[name]().unavailable({"cpu": Probe("cpu", "CPU")})
+    assert "needs a CUDA device and this machine has none" in reason and "\n" not in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "says"),
+    [("fa3", (8, 0), "8.0, it runs on 9.0"), ("fa3", (10, 0), "10.0"), ("fa2", (7, 5), "7.5")],
+)
+def test_a_gpu_that_a_kernel_does_not_run_on_is_named(name, capability, says):
+    reason = KERNELS[name]().unavailable({"cuda": Probe("cuda", "a GPU", capability)})
+    assert "a GPU has compute capability" in reason and says in reason
+
+
+@pytest.mark.parametrize("name", ["fa3", "fa2", "fa4"])
+def test_a_package_that_is_not_installed_is_named_with_what_to_install(name):
+    tops = {module.partition(".")[0] for module in KERNELS[name].modules}
+    if any(importlib.util.find_spec(top) for top in tops):
+        pytest.skip(f"a package of {name} is installed here")
+    reason = KERNELS[name]().unavailable({"cuda": HOPPER})
+    assert f"kernel {name} cannot be loaded" in reason and "install " in reason
+    assert "\n" not in reason
+
+
+def test_a_package_that_breaks_on_import_gives_its_reason(tmp_path, monkeypatch):
+    (tmp_path / "fa3_fwd_interface.py").write_text(
+        "raise ImportError('undefined symbol: aoti_torch\\nand more')"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "fa3_fwd_interface", raising=False)
+    reason = KERNELS["fa3"]().unavailable({"cuda": HOPPER})
+    assert "fa3_fwd_interface: undefined symbol: aoti_torch" in reason
+    assert "torch 2.11 or newer" in reason and "\n" not in reason
+
+
+def test_the_forward_only_wheel_refuses_backward_and_float16(monkeypatch):
+    module = types.ModuleType("fa3_fwd_interface")
+    module.flash_attn_varlen_func = lambda: None
+    monkeypatch.setitem(sys.modules, "fa3_fwd_interface", module)
+    kernel = KERNELS["fa3"]()
+    assert kernel.unavailable({"cuda": HOPPER}) is None
+    kernel.check(LAYER, (FORWARD,), HOPPER)
+    with pytest.raises(InputError, match="has the forward pass alone"):
+        kernel.check(LAYER, (FORWARD, BACKWARD), HOPPER)
+    half = Attention(4, 2, 128, True, "float16")
+    with pytest.raises(InputError, match="the prebuilt fa3-fwd runs bfloat16 alone"):
+        kernel.check(half, (FORWARD,), HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("name", "head_dim", "dtype", "says"),
+    [
+        ("fa3", 32, "bfloat16", "head_dim is 32: kernel fa3 runs 64 to 256"),
+        ("fa2", 129, "bfloat16", "head_dim is 129: kernel fa2 runs 1 to 256 in multiples of 8"),
+        ("fa4", 512, "bfloat16", "head_dim is 512"),
+        ("torch_varlen", 128, "float32", "dtype is float32: kernel torch_varlen runs bfloat16"),
+    ],
+)
+def test_unsupported_settings_are_refused(name, head_dim, dtype, says):
+    with pytest.raises(InputError, match=says):
+        KERNELS[name]().check(Attention(4, 2, head_dim, True, dtype), (FORWARD,), HOPPER)
+
+
+def test_fa4_on_blackwell_lacks_some_head_dimensions():
+    blackwell = Probe("cuda", "a Blackwell", (10, 0))
+    layer = Attention(4, 2, 192, True)
+    KERNELS["fa4"]().check(layer, (FORWARD,), HOPPER)
+    with pytest.raises(InputError, match="on a Blackwell kernel fa4 runs 8 to 128, and 256"):
+        KERNELS["fa4"]().check(layer, (FORWARD,), blackwell)
+
+
+def test_auto_takes_the_first_that_can_and_else_says_why_not(monkeypatch):
+    monkeypatch.setattr("cpbalance.kernels.probe_devices", lambda: {"cpu": Probe("cpu", "CPU")})
+    layer = Attention(4, 2, 128, True, "float32")
+    assert find_kernel("auto", layer, (FORWARD,)).name == "torch_cpu"
+    with pytest.raises(InputError, match=r"kernel is auto and none can run this here: .*float16"):
+        find_kernel("auto", Attention(4, 2, 128, True, "float16"), (FORWARD,))
+
+
+def test_list_of_kernels_says_which_and_why_not(capsys):
+    assert main(["kernels"]) == 0
+    out = capsys.readouterr().out
+    for name in KERNELS:
+        assert f"\n{name} " in f"\n{out}"
+    assert "torch_cpu     available" in out
+    if not torch.cuda.is_available():
+        assert out.count("not available") == 4 and "auto          is torch_cpu" in out
