@@ -5,14 +5,14 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, below, new_figure
+from cpbalance.figures.style import DASHES, below, main_cost, new_figure
 
 BINS = np.linspace(0, 4, 161)
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """Densities over relative cost; the last bin holds what lies beyond it."""
-    frame = tables["rank_costs"]
+    frame = main_cost(tables["rank_costs"])
     keys = ["lengths", "packing", "attention", "cost"]
     counted = [
         _histogram(part["relative_cost"]).assign(**dict(zip([*keys, "cp_size"], key, strict=True)))

@@ -8,16 +8,10 @@ from matplotlib.figure import Figure
 from cpbalance.figures.style import below, cp_axis, new_figure, panel_rows, row_title
 
 _PUBLISHED = {
-    "published:article-model": ("article, quadratic model", "x"),
-    "published:article-h100": ("article, FA3 on H100, 2 steps", "+"),
+    "published:article-model": ("article, model", "x"),
+    "published:article-h100": ("article, FA3 on H100 (2 steps)", "+"),
 }
-
-
-def _line(axes: Axes, rows: pd.DataFrame, label: str, **look: object) -> None:
-    axes.plot(rows["cp_size"], rows["value"], label=label, **look)
-    axes.fill_between(
-        rows["cp_size"], rows["low"], rows["high"], color=look["color"], alpha=0.25, linewidth=0
-    )
+_OTHER_DASHES = ("--", ":", "-.")
 
 
 def _steps(rows: pd.DataFrame) -> str:
@@ -25,49 +19,57 @@ def _steps(rows: pd.DataFrame) -> str:
     return "1 step" if steps == 1 else f"{steps} steps"
 
 
-def _panel(axes: Axes, rows: pd.DataFrame) -> None:
-    colours = sns.color_palette("colorblind")
-    for index, (cost, part) in enumerate(rows[rows["source"] == "simulated"].groupby("cost")):
-        _line(
-            axes,
-            part,
-            f"simulated, {cost}",
-            color=colours[0],
-            marker="o",
-            ls=("-", "--", ":")[index],
-        )
-    for source, part in rows.groupby("source"):
-        spread = [part["value"] - part["low"], part["high"] - part["value"]]
+def _predictions(axes: Axes, rows: pd.DataFrame) -> None:
+    """The first cost with its band and what theory says of it; the others thin beside it."""
+    colour = sns.color_palette("colorblind")[0]
+    simulated = rows[rows["source"] == "simulated"]
+    for index, (cost, part) in enumerate(simulated.groupby("cost", sort=False)):
+        x, y = part["cp_size"], part["value"]
+        if index == 0:
+            axes.plot(x, y, label=f"simulated, {cost}", color=colour, marker="o")
+            axes.fill_between(x, part["low"], part["high"], color=colour, alpha=0.25, linewidth=0)
+            theory = rows[(rows["source"] == "theory:distribution") & (rows["cost"] == cost)]
+            if len(theory):
+                x, y = theory["cp_size"], theory["value"]
+                axes.plot(x, y, label="theory", color="0.1", lw=0.8, ls=(0, (4, 2)))
+        else:
+            dash = _OTHER_DASHES[(index - 1) % len(_OTHER_DASHES)]
+            axes.plot(x, y, label=f"simulated, {cost}", color="0.5", lw=0.8, ls=dash)
+
+
+def _observations(axes: Axes, rows: pd.DataFrame) -> None:
+    """What was measured here, and what others published."""
+    for source, part in rows.groupby("source", sort=False):
         if source.startswith("measured:"):
+            spread = [part["value"] - part["low"], part["high"] - part["value"]]
             axes.errorbar(
                 part["cp_size"],
                 part["value"],
                 yerr=spread if part["low"].notna().all() else None,
-                label=f"{source.replace(':', ', ')}, {_steps(part)}",
-                color=colours[1],
+                label=f"{source.replace(':', ', ')} ({_steps(part)})",
+                color=sns.color_palette("colorblind")[1],
                 marker="s",
                 mfc="white",
                 ls="none",
             )
         elif source in _PUBLISHED:
             label, marker = _PUBLISHED[source]
-            axes.plot(
-                part["cp_size"], part["value"], label=label, color="0.15", marker=marker,
-                ms=5, ls="none",
-            )  # fmt: skip
+            look = {"color": "0.15", "marker": marker, "ms": 5, "ls": "none"}
+            axes.plot(part["cp_size"], part["value"], label=label, **look)
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """One panel for each lengths; more rows where there are several packings or layers."""
-    frame = tables["metrics"].query("metric == 'imbalance'").sort_values("cp_size")
+    frame = tables["metrics"].query("metric == 'imbalance'").sort_values("cp_size", kind="stable")
     keys = ("packing", "attention")
     simulated = frame[frame["source"] == "simulated"]
     rows, columns = panel_rows(simulated, keys), list(dict.fromkeys(simulated["lengths"]))
-    figure, axes = new_figure(len(rows), len(columns), sharex=True, sharey=True)
+    figure, axes = new_figure(len(rows), len(columns), height=2.6, sharex=True, sharey=True)
     for i, key in enumerate(rows):
         for j, lengths in enumerate(columns):
             chosen = frame[(frame[list(keys)] == key).all(axis=1) & (frame["lengths"] == lengths)]
-            _panel(axes[i, j], chosen)
+            _predictions(axes[i, j], chosen)
+            _observations(axes[i, j], chosen)
             cp_axis(axes[i, j], sorted(simulated["cp_size"].unique()))
             axes[i, j].set_title(" · ".join(filter(None, (lengths, row_title(key, rows)))))
             axes[i, j].set_ylim(bottom=0)

@@ -4,12 +4,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import new_figure, panel_rows, row_title
+from cpbalance.figures.style import main_cost, new_figure, panel_rows, row_title
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """One panel for each lengths; more rows where there are several packings, layers or costs."""
-    frame = tables["rank_costs"]
+    frame = main_cost(tables["rank_costs"])
     keys = ("packing", "attention", "cost")
     rows, columns = panel_rows(frame, keys), list(dict.fromkeys(frame["lengths"]))
     figure, axes = new_figure(len(rows), len(columns), sharex=True, sharey="row")

@@ -4,7 +4,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, new_figure
+from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, main_cost, new_figure
 
 _PANELS = {
     "max_over_mean": "slowest rank / mean",
@@ -15,7 +15,9 @@ _KEYS = ["lengths", "packing", "attention", "cost"]
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """Two panels, one line for every simulated series."""
-    frame = tables["metrics"].query("source == 'simulated'").sort_values("cp_size")
+    frame = main_cost(tables["metrics"].query("source == 'simulated'")).sort_values(
+        "cp_size", kind="stable"
+    )
     frame = frame[frame["metric"].isin(_PANELS)]
     figure, axes = new_figure(1, 2, height=2.6)
     colours = sns.color_palette("colorblind")

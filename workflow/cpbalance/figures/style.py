@@ -64,6 +64,11 @@ def cp_axis(axes: Axes, cp_sizes: Sequence[int]) -> None:
     axes.set_xlabel("CP degree")
 
 
+def main_cost(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first cost of the configuration: figures of several costs at once are unread."""
+    return frame[frame["cost"] == frame["cost"].iloc[0]]
+
+
 def panel_rows(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, ...]]:
     """Distinct values of ``keys``, in the order they stand in the table."""
     return list(frame[list(keys)].drop_duplicates().itertuples(index=False, name=None))
@@ -75,10 +80,13 @@ def row_title(key: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return ", ".join(key[i] for i in differing)
 
 
-def below(figure: Figure, axes: Axes, columns: int = 4) -> None:
-    """One legend for all panels, under them, from the labels of ``axes``."""
+def below(figure: Figure, axes: Axes) -> None:
+    """One legend for all panels, under them, from the labels of ``axes``; as wide as fits."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
+        # A letter of the legend's size is some 0.052 inches wide, a handle with its gaps 0.5.
+        widest = 0.5 + 0.052 * max(map(len, labels))
+        columns = max(1, min(len(labels), int(figure.get_figwidth() / widest)))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 

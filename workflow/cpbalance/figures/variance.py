@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, MARKERS, cp_axis, new_figure
+from cpbalance.figures.style import DASHES, MARKERS, cp_axis, main_cost, new_figure
 
 _LABELS = {"variance": "variance / mean² at CP 1", "cv": "CV"}
 _KEYS = ["lengths", "packing", "attention", "cost", "source"]
@@ -18,7 +18,9 @@ _KEYS = ["lengths", "packing", "attention", "cost", "source"]
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """Two panels, variance and CV; one line for every simulated series."""
-    metrics = tables["metrics"].query("source == 'simulated'").sort_values("cp_size")
+    metrics = main_cost(tables["metrics"].query("source == 'simulated'")).sort_values(
+        "cp_size", kind="stable"
+    )
     figure, axes = new_figure(1, 2, height=3.0)
     shown = []
     for panel, metric in zip(axes.flat, _LABELS, strict=True):
