@@ -14,6 +14,8 @@ TABLE_NAMES = (
     "calibration",
     "calibration_fit",
 )
+# Tables that the report shows as pages to search; the others are samples for figures.
+PAGE_TABLES = ("metrics", "comparison", "slopes", "calibration")
 # Figure -> the tables that it is drawn from.
 FIGURE_TABLES = {
     "imbalance": ("metrics",),
@@ -27,3 +29,14 @@ FIGURE_TABLES = {
 }
 # Drawn only where a kernel is timed and calibrated.
 CALIBRATION_FIGURES = ("calibration_fit", "calibration_imbalance")
+# Figure -> the stage whose results it shows, as a category of the report.
+FIGURE_STAGES = {
+    "imbalance": "Balance of the ranks",
+    "rank_costs": "Simulated costs",
+    "cost_histograms": "Simulated costs",
+    "variance": "Balance of the ranks",
+    "stragglers": "Balance of the ranks",
+    "length_distributions": "Document lengths",
+    "calibration_fit": "Measured kernels",
+    "calibration_imbalance": "Measured kernels",
+}

@@ -11,7 +11,13 @@ from itertools import product
 
 from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
 from cpbalance.errors import InputError
-from cpbalance.names import CALIBRATED, CALIBRATION_FIGURES, FIGURE_TABLES, TABLE_NAMES
+from cpbalance.names import (
+    CALIBRATED,
+    CALIBRATION_FIGURES,
+    FIGURE_TABLES,
+    PAGE_TABLES,
+    TABLE_NAMES,
+)
 from cpbalance.shards import all_shards
 from cpbalance.tables import canonical_json, file_digest
 
@@ -136,6 +142,17 @@ class Plan:
         if not cost.startswith(CALIBRATED):
             return []
         return [self.calibration_file(cost.removeprefix(CALIBRATED), attention)]
+
+    def page_files(self) -> list[str]:
+        """Tables as pages of the report."""
+        return [f"{self.results}/pages/{table}.html" for table in PAGE_TABLES]
+
+    def report_labels(self) -> dict[str, str]:
+        """What every result of the report covers, for its labels."""
+        return {
+            "lengths": ", ".join(self.config.lengths),
+            "CP": ", ".join(map(str, self.config.cluster.cp_sizes)),
+        }
 
     def sample_arguments(self, lengths: str) -> str:
         """Arguments of ``cpbalance sample`` but for its output."""

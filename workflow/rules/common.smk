@@ -15,7 +15,7 @@ try:
     from cpbalance.artifact.provenance import revision
     from cpbalance.config import parse_config
     from cpbalance.errors import InputError
-    from cpbalance.names import FIGURE_TABLES
+    from cpbalance.names import FIGURE_STAGES, FIGURE_TABLES, PAGE_TABLES
     from cpbalance.plan import make_plan
     from cpbalance.tracking import code_digest
 except ImportError as error:
@@ -34,6 +34,9 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS = plan.results
+# Captions of the report read the settings with their defaults, or those of the artifact.
+config.update(plan.config.model_dump(mode="json"))
+REPORT_LABELS = plan.report_labels()
 # Used with --software-deployment-method conda only.
 CPU_ENVIRONMENT = "../../envs/cpu.yaml"
 

@@ -5,7 +5,16 @@ rule render_figures:
             for table in FIGURE_TABLES[wildcards.figure]
         ],
     output:
-        multiext(f"{RESULTS}/figures/{{figure}}", ".pdf", ".png", ".csv"),
+        [
+            report(
+                f"{RESULTS}/figures/{{figure}}.{ending}",
+                caption="../report/figure.rst",
+                category=lambda wildcards: FIGURE_STAGES[wildcards.figure],
+                labels={"figure": "{figure}", "PNG": shown, **REPORT_LABELS},
+            )
+            for ending, shown in (("png", "yes"), ("pdf", "no"))
+        ],
+        f"{RESULTS}/figures/{{figure}}.csv",
     log:
         "logs/render_figures/{figure}.log",
     wildcard_constraints:

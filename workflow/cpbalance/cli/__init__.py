@@ -26,6 +26,7 @@ COMMANDS = (
     "aggregate",
     "plot",
     "artifact",
+    "page",
     "schema",
     "slurm",
 )
