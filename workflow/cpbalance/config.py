@@ -308,6 +308,11 @@ class Config(Model):
         min_length=1,
         description="Path or URL of an artifact to draw from, instead of computing anything.",
     )
+    timings_from: str | None = Field(
+        None,
+        min_length=1,
+        description="Path or URL of an artifact to take the timings from, instead of measuring.",
+    )
     compare: list[str] = Field(
         [], max_length=2, description="Paths of two artifacts for the target compare."
     )

@@ -45,6 +45,8 @@ class Plan:
     def parts(self, stage: str) -> list[str]:
         """What the shards of a stage's file are called after its stem: "" where there is one."""
         count = getattr(self.config.shards, stage)
+        if stage == "time" and self.config.timings_from is not None:
+            count = 1
         return [f".shards/{shard}" for shard in all_shards(count)] if count > 1 else [""]
 
     @property
@@ -234,41 +236,6 @@ class Plan:
                 "bootstrap": self.config.statistics.bootstrap,
             }
         )
-
-    def artifact_files(self) -> list[str]:
-        """What the artifact holds: all tables, and the large stages that were asked for."""
-        large = {
-            "lengths": self.lengths_files,
-            "packs": self.pack_files,
-            "costs": self.cost_files,
-        }
-        chosen = [path for stage in self.config.export.stages for path in large[stage]()]
-        return [*self.table_files(), *chosen]
-
-    def artifact_arguments(self) -> str:
-        """Arguments of ``cpbalance artifact export`` but for its files."""
-        return _join(
-            {
-                "experiment": self.config.experiment,
-                "config": self._resolved(),
-                "command": "snakemake --cores all artifact --configfile config.json",
-                "license": self.config.export.license,
-            }
-        )
-
-    def check_arguments(self) -> str:
-        """Arguments of ``cpbalance artifact verify`` but for its files."""
-        return _join({"experiment": self.config.experiment, "made-with": self._resolved()})
-
-    def import_arguments(self) -> str:
-        """Arguments of ``cpbalance artifact extract`` that name the tables."""
-        return shlex.join(
-            ["--only", *(p.removeprefix(f"{self.results}/") for p in self.table_files())]
-        )
-
-    def _resolved(self) -> str:
-        """The configuration that makes the run again: all keys but where to draw from."""
-        return canonical_json(self.config.model_dump(mode="json", exclude={"artifact", "compare"}))
 
 
 def _join(arguments: Mapping[str, object]) -> str:

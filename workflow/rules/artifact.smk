@@ -1,7 +1,7 @@
 rule export_artifact:
     """One file that holds the tables, timings and settings of the run."""
     input:
-        plan.artifact_files(),
+        artifact_files(plan),
     output:
         f"{RESULTS}/{plan.config.experiment}.crate.zip",
     log:
@@ -9,7 +9,7 @@ rule export_artifact:
     conda:
         CPU_ENVIRONMENT
     params:
-        args=plan.artifact_arguments(),
+        args=export_arguments(plan),
         code=code_digest("artifact"),
         # A commit changes what the artifact says of itself, so it is written again.
         revision=lambda wildcards: revision()[0],

@@ -12,6 +12,13 @@ if not workflow.config_settings.configfiles:
 
 try:
     from cpbalance.artifact import adopt_config
+    from cpbalance.artifact.arguments import (
+        artifact_files,
+        check_arguments,
+        check_timings_source,
+        export_arguments,
+        import_arguments,
+    )
     from cpbalance.artifact.provenance import revision
     from cpbalance.config import parse_config
     from cpbalance.errors import InputError
@@ -30,6 +37,7 @@ if shutil.which("cpbalance") is None:
 
 try:
     plan = make_plan(parse_config(adopt_config(config)))
+    check_timings_source(plan)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
@@ -49,6 +57,11 @@ def shard_file(path):
 def timing_file(path):
     """The same of a timing run that is split by step."""
     return temp(path) if plan.config.shards.time > 1 else path
+
+
+def local_or_storage(artifact):
+    """An artifact as input of a rule: a path, or a URL that a storage plugin fetches."""
+    return storage(artifact) if "://" in artifact else artifact
 
 
 wildcard_constraints:

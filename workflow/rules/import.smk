@@ -4,9 +4,7 @@
 rule check_artifact:
     """A checked copy of the artifact; nothing else is touched where it fails."""
     input:
-        storage(plan.config.artifact)
-        if "://" in plan.config.artifact
-        else plan.config.artifact,
+        local_or_storage(plan.config.artifact),
     output:
         f"{RESULTS}/imported.crate.zip",
     log:
@@ -14,7 +12,7 @@ rule check_artifact:
     conda:
         CPU_ENVIRONMENT
     params:
-        args=plan.check_arguments(),
+        args=check_arguments(plan),
         code=code_digest("artifact"),
     shell:
         "cpbalance --log {log} artifact verify {input} {params.args} --copy {output}"
@@ -31,7 +29,7 @@ rule import_tables:
     conda:
         CPU_ENVIRONMENT
     params:
-        args=plan.import_arguments(),
+        args=import_arguments(plan),
         code=code_digest("artifact"),
         root=subpath(input[0], parent=True),
     shell:

@@ -7,10 +7,10 @@ rule time_kernels:
         ),
     log:
         "logs/time_kernels/{kernel}/{attention}/{lengths}{time_part}.log",
-    conda:
-        CPU_ENVIRONMENT
     # The longest job, so the first.
     priority: 10
+    conda:
+        CPU_ENVIRONMENT
     threads: 1
     params:
         args=lambda wildcards: plan.time_arguments(

@@ -36,7 +36,7 @@ MAX_BYTES = 16 * 2**30
 MAX_MEMBERS = 100_000
 MAX_DOCUMENT_BYTES = 64 * 2**20
 
-_PART = re.compile(r"[A-Za-z0-9_+=@,~-][A-Za-z0-9_.+=@,~-]*")
+_PART = re.compile(r"[A-Za-z0-9_+=@,~-][A-Za-z0-9_.+=@,~:-]*")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from cpbalance.artifact import Artifact, extract_members, open_artifact, write_artifact
 from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
+from cpbalance.cli.calibrate import load as load_timings
 from cpbalance.errors import InputError
 from cpbalance.tables import replacing
 
@@ -42,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     extract.add_argument("--force", action="store_true", help="replace files that differ")
     extract.add_argument("--only", nargs="+", default=[], help="members or stages (default: all)")
     extract.set_defaults(act=_extract)
+
+    timings = _reading(actions, "timings", "check that timings fit packs, then write them out")
+    timings.add_argument("--member", required=True, help="timings/KERNEL/ATTENTION/LENGTHS.parquet")
+    timings.add_argument("--packs", type=Path, nargs="+", required=True, help="files of this run")
+    timings.add_argument("--output", type=Path, required=True)
+    timings.set_defaults(act=_timings)
 
 
 def _reading(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -150,6 +158,25 @@ def _extract(args: argparse.Namespace) -> None:
             for member in wanted:
                 _refuse_to_replace(artifact, member, args.to / member)
         extract_members(artifact, args.to, wanted)
+
+
+def _timings(args: argparse.Namespace) -> None:
+    with (
+        _opened(args) as artifact,
+        replacing(args.output) as partial,
+        tempfile.TemporaryDirectory(dir=partial.parent) as folder,
+    ):
+        extract_members(artifact, Path(folder), [args.member])
+        found = Path(folder) / args.member
+        try:
+            load_timings(found, args.packs)
+        except InputError as error:
+            reason = str(error).removeprefix(f"{found}: ")
+            raise InputError(
+                f"{args.path}: {args.member} does not fit the packs here: {reason}; take lengths, "
+                f"packing, cluster and seed from 'cpbalance artifact show --config {args.path}'"
+            ) from error
+        found.replace(partial)
 
 
 def _chosen(artifact: Artifact, names: list[str]) -> list[str]:

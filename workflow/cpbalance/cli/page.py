@@ -12,7 +12,9 @@ HELP = "show tables as searchable HTML pages"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of this command."""
-    parser.add_argument("tables", type=Path, nargs="+", help="Parquet files named after their schema")
+    parser.add_argument(
+        "tables", type=Path, nargs="+", help="Parquet files named after their schema"
+    )
     parser.add_argument("--output-dir", type=Path, required=True)
 
 
