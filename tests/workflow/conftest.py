@@ -3,8 +3,21 @@
 import shutil
 
 import pytest
+import yaml
 
 from tests.workflow.harness import Workspace
+
+TIMING = {
+    "torch_cpu": {
+        "lengths": ["exponential"],
+        "attention": ["full"],
+        "cp_sizes": [1, 2],
+        "dtype": "float32",
+        "steps": 2,
+        "passes": 6,
+        "budget_s": 30,
+    }
+}
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +41,16 @@ def clone(finished, tmp_path):
         return Workspace.at(folder)
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def timed(tmp_path_factory):
+    """The tiny experiment with a kernel timed in two shards and a calibrated cost, finished."""
+    pytest.importorskip("torch", reason="the kernels are torch's")
+    workspace = Workspace(tmp_path_factory.mktemp("timed") / "clone")
+    config = yaml.safe_load((workspace.folder / "tiny.yaml").read_text())
+    config |= {"timing": TIMING, "costs": ["quadratic", "calibrated:torch_cpu"]}
+    config |= {"shards": {"time": 2}}
+    (workspace.folder / "timed.yaml").write_text(yaml.safe_dump(config))
+    workspace.snakemake(config="timed.yaml")
+    return workspace

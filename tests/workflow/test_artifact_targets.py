@@ -119,3 +119,40 @@ def test_large_stages_are_in_by_choice(clone):
     assert "lengths/corpus.parquet" in names
     assert "packs/exponential/concat_split/cp2.parquet" in names
     assert not any(name.startswith("costs/") for name in names)
+
+
+@pytest.fixture(scope="module")
+def measured(timed, tmp_path_factory):
+    """The artifact of a run that timed a kernel."""
+    folder = tmp_path_factory.mktemp("measured") / "copy"
+    shutil.copytree(timed.folder, folder, symlinks=True)
+    Workspace.at(folder).snakemake("artifact", config="timed.yaml")
+    return folder / ARTIFACT
+
+
+def test_timings_from_an_artifact_with_simulations_from_here(timed, measured, empty):
+    shutil.copy(timed.folder / "timed.yaml", empty.folder)
+    arguments = ("tables", "--config", f"timings_from={measured}")
+    planned = empty.jobs(*arguments, config="timed.yaml")
+    assert "time_kernels" not in planned and planned["import_timings"] == 1
+    assert planned["simulate_costs"] > 0 and planned["calibrate_kernels"] == 1
+    empty.snakemake(*arguments, config="timed.yaml")
+    folders = ("timings", "calibration", "costs", "tables")
+    assert empty.digests(*folders) == timed.digests(*folders)
+
+
+def test_timings_of_other_packs_are_refused(timed, measured, empty):
+    shutil.copy(timed.folder / "timed.yaml", empty.folder)
+    empty.edit("timed.yaml", "seed: 3", "seed: 4")
+    arguments = ("timings", "--config", f"timings_from={measured}")
+    refused = empty.snakemake(*arguments, config="timed.yaml", check=False)
+    assert refused.returncode
+    assert "exponential.parquet does not fit the packs here" in refused.stderr
+    assert empty.digests("timings") == {}
+
+
+def test_timings_from_an_artifact_without_them(artifact, timed, empty):
+    shutil.copy(timed.folder / "timed.yaml", empty.folder)
+    arguments = ("timings", "--config", f"timings_from={artifact}")
+    refused = empty.snakemake(*arguments, config="timed.yaml", check=False)
+    assert refused.returncode and "it holds no timings" in refused.stderr
