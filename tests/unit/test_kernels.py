@@ -178,7 +178,8 @@ def test_the_cpu_kernel_agrees_with_float64(dtype, causal, kv_heads):
     batch = make_batch(causal, kv_heads, lengths=(700, 1, 33), head_dim=64)
     small = {k: getattr(batch, k).to(getattr(torch, dtype)) for k in ("q", "k", "v")}
     batch = Batch(**(vars(batch) | small))
-    output = kernel.output(kernel.forward(batch)()).double()
+    with kernel.session():
+        output = kernel.output(kernel.forward(batch)()).double()
     expected = reference_attention(batch)
     error = (output - expected).norm() / expected.norm()
     assert error < {"float32": 1e-6, "bfloat16": 5e-3}[dtype]

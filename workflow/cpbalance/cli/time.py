@@ -108,7 +108,8 @@ def run(args: argparse.Namespace) -> None:
         "method": method.provenance(),
         "source": packs.source,
     }
-    measure(args.output, kernel, device, method, attention, heads, directions, packs, settings)
+    with kernel.session():
+        measure(args.output, kernel, device, method, attention, heads, directions, packs, settings)
 
 
 def measure(

@@ -11,6 +11,7 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, ClassVar
@@ -88,6 +89,10 @@ class Kernel(ABC):
             return torch.autograd.grad(out, leaves, grad_out, retain_graph=True)
 
         return call
+
+    def session(self) -> AbstractContextManager[Any]:
+        """Context in which all calls are made."""
+        return nullcontext()
 
     def output(self, returned: Any) -> Any:
         """The (tokens, q_heads, head_dim) output within what the bare call returned."""

@@ -7,6 +7,7 @@ runs on as many threads as torch is told to use.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -24,28 +25,29 @@ class TorchCpu(Kernel):
     directions = (FORWARD, BACKWARD)
     head_dim_multiple = 1
 
+    def session(self) -> AbstractContextManager[Any]:
+        """The flash backend and no other: where it cannot run, torch raises an error."""
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        return sdpa_kernel(SDPBackend.FLASH_ATTENTION)
+
     def attribute(self) -> str:
         """Name of the function in its module."""
         return "scaled_dot_product_attention"
 
     def forward(self, batch: Batch) -> Callable[[], Any]:
         """Loop over the segments; returns their outputs as (1, q_heads, tokens, head_dim)."""
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-
         attend, causal = self.function, batch.causal
         grouped = batch.q.shape[1] != batch.k.shape[1]
         lengths = list(batch.segment_tokens)
-        q, k, v = (
+        parts = (
             [part.transpose(0, 1).unsqueeze(0) for part in x.split(lengths)]
             for x in (batch.q, batch.k, batch.v)
         )
+        segments = list(zip(*parts, strict=True))
 
         def call() -> list[Any]:
-            with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-                return [
-                    attend(*segment, is_causal=causal, enable_gqa=grouped)
-                    for segment in zip(q, k, v, strict=True)
-                ]
+            return [attend(*segment, is_causal=causal, enable_gqa=grouped) for segment in segments]
 
         return call
 
