@@ -6,6 +6,7 @@ import shutil
 import threading
 import zipfile
 
+import pandas as pd
 import pytest
 
 from tests.workflow.harness import Workspace
@@ -156,3 +157,21 @@ def test_timings_from_an_artifact_without_them(artifact, timed, empty):
     arguments = ("timings", "--config", f"timings_from={artifact}")
     refused = empty.snakemake(*arguments, config="timed.yaml", check=False)
     assert refused.returncode and "it holds no timings" in refused.stderr
+
+
+def test_two_artifacts_side_by_side(artifact, measured, empty):
+    empty.snakemake("compare", "--config", f"compare=[{artifact},{measured}]")
+    folder = empty.folder / "results/tiny/compare"
+    assert "tiny (a)" in (folder / "differences.txt").read_text()
+    settings = pd.read_csv(folder / "artifact_settings.csv")
+    assert "timing.torch_cpu.dtype" in set(settings.query("kind == 'config'")["item"])
+    metrics = pd.read_csv(folder / "artifact_metrics.csv")
+    assert set(metrics["source_b"]) == {"simulated"}
+    # Timing a kernel changes nothing of what is simulated.
+    assert (metrics["value_a"] == metrics["value_b"]).all() and metrics["overlap"].all()
+    assert (folder / "figures/artifact_metrics.pdf").is_file()
+
+
+def test_comparing_takes_two(artifact, empty):
+    refused = empty.snakemake("--config", f"compare=[{artifact}]", check=False)
+    assert refused.returncode and "compare names 1 artifacts; name two" in refused.stderr

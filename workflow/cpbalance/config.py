@@ -314,8 +314,14 @@ class Config(Model):
         description="Path or URL of an artifact to take the timings from, instead of measuring.",
     )
     compare: list[str] = Field(
-        [], max_length=2, description="Paths of two artifacts for the target compare."
+        [], description="Paths or URLs of two artifacts, for the target compare."
     )
+
+    @model_validator(mode="after")
+    def _two_to_compare(self) -> "Config":
+        if len(self.compare) not in (0, 2):
+            raise ValueError(f"compare names {len(self.compare)} artifacts; name two")
+        return self
 
     @model_validator(mode="after")
     def _references_repeat_the_article(self) -> "Config":

@@ -26,9 +26,12 @@ FIGURE_TABLES = {
     "length_distributions": ("length_curves",),
     "calibration_fit": ("calibration_fit",),
     "calibration_imbalance": ("calibration",),
+    "artifact_metrics": ("artifact_metrics",),
 }
 # Drawn only where a kernel is timed and calibrated.
 CALIBRATION_FIGURES = ("calibration_fit", "calibration_imbalance")
+# Drawn only where two artifacts are compared.
+COMPARE_FIGURES = ("artifact_metrics",)
 # Figure -> the stage whose results it shows, as a category of the report.
 FIGURE_STAGES = {
     "imbalance": "Balance of the ranks",

@@ -14,6 +14,7 @@ from cpbalance.errors import InputError
 from cpbalance.names import (
     CALIBRATED,
     CALIBRATION_FIGURES,
+    COMPARE_FIGURES,
     FIGURE_TABLES,
     PAGE_TABLES,
     TABLE_NAMES,
@@ -99,8 +100,8 @@ class Plan:
     @property
     def figures(self) -> list[str]:
         """Figures that this experiment has."""
-        calibrated = any(self._calibrated())
-        return [name for name in FIGURE_TABLES if calibrated or name not in CALIBRATION_FIGURES]
+        left_out = {*COMPARE_FIGURES, *(() if any(self._calibrated()) else CALIBRATION_FIGURES)}
+        return [name for name in FIGURE_TABLES if name not in left_out]
 
     def _calibrated(self) -> Iterator[tuple[str, str]]:
         for kernel, run in self.config.timing.items():

@@ -218,6 +218,37 @@ LENGTH_CURVES = Schema(
         "tokens_at_least": (pa.float64(), "1"),
     },
 )
+ARTIFACT_SETTINGS = Schema(
+    "artifact_settings",
+    1,
+    {
+        "kind": (pa.string(), "run, config, machine, software or timing"),
+        "item": (pa.string(), "name"),
+        "a": (pa.string(), "text, in the first artifact"),
+        "b": (pa.string(), "text, in the second artifact"),
+    },
+)
+_SIDES = {
+    f"{name}_{side}": (pa.float64(), "as value in metrics")
+    for side in "ab"
+    for name in ("value", "low", "high")
+}
+ARTIFACT_METRICS = Schema(
+    "artifact_metrics",
+    1,
+    {
+        **{key: value for key, value in _SERIES.items() if key != "source"},
+        "cp_size": (pa.int32(), "1"),
+        "metric": (pa.string(), "name"),
+        "artifact_a": (pa.string(), "name"),
+        "artifact_b": (pa.string(), "name"),
+        "source_a": (pa.string(), "name"),
+        "source_b": (pa.string(), "name"),
+        **_SIDES,
+        "ratio": (pa.float64(), "1, b over a"),
+        "overlap": (pa.bool_(), "whether the intervals overlap"),
+    },
+)
 SCHEMAS = {
     schema.name: schema
     for schema in (
@@ -232,6 +263,8 @@ SCHEMAS = {
         SLOPES,
         RANK_COSTS,
         LENGTH_CURVES,
+        ARTIFACT_SETTINGS,
+        ARTIFACT_METRICS,
     )
 }
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from cpbalance.artifact.reader import Artifact
 from cpbalance.tables import PROVENANCE_KEY
 
+# As the columns of the settings table.
 KEYS = ["lengths", "packing", "attention", "cost", "cp_size", "metric"]
 _VALUES = ["value", "low", "high"]
 _ABSENT = "–"
@@ -56,18 +57,25 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _timing_settings(artifact: Artifact) -> dict[str, str]:
-    """Provenance of the timings, device included, by kernel; the first file of a kernel speaks."""
+    """How and on what device kernels were timed; the first file of a kernel speaks for it.
+
+    An artifact's only kernel goes by no name, so that two artifacts of one kernel each compare.
+    """
+    first = {member.split("/")[1]: member for member in reversed(artifact.members("timings"))}
     settings: dict[str, str] = {}
-    for member in artifact.members("timings"):
-        kernel = member.split("/")[1]
-        if not any(item.startswith(f"{kernel}.") for item in settings):
-            metadata = pq.read_schema(artifact.buffer(member)).metadata
-            settings.update(_flat({kernel: json.loads(metadata[PROVENANCE_KEY])}))
+    for kernel, member in first.items():
+        metadata = pq.read_schema(artifact.buffer(member)).metadata
+        provenance = json.loads(metadata[PROVENANCE_KEY])
+        environment = provenance.pop("runs")[0]["environment"]
+        provenance.pop("source")
+        found = dict(_flat({**provenance, "environment": environment}))
+        name = f"{kernel}." if len(first) > 1 else ""
+        settings.update({f"{name}{item}": value for item, value in found.items()})
     return settings
 
 
-def metrics_differences(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Statistics of two metrics tables side by side.
+def metrics_differences(a: pd.DataFrame, b: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Statistics of two metrics tables side by side; ``names`` are those of their artifacts.
 
     Rows are matched by lengths, packing, attention, cost, CP degree, metric and source. Where each
     side measured one kernel that the other did not, those two are matched. ``ratio`` is b over a;
@@ -83,7 +91,8 @@ def metrics_differences(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     known = both[["low_a", "high_a", "low_b", "high_b"]].notna().all(axis=1)
     overlap = (both["low_a"] <= both["high_b"]) & (both["low_b"] <= both["high_a"])
     both["overlap"] = overlap.astype("boolean").where(known)
-    return both.drop(columns="match").sort_values(KEYS, kind="stable", ignore_index=True)
+    both = both.drop(columns="match").assign(artifact_a=names[0], artifact_b=names[1])
+    return both.sort_values(KEYS, kind="stable", ignore_index=True)
 
 
 def _kernel_partner(a: set[str], b: set[str]) -> dict[str, str]:
@@ -96,16 +105,17 @@ def _kernel_partner(a: set[str], b: set[str]) -> dict[str, str]:
 
 
 def as_text(settings: pd.DataFrame, metrics: pd.DataFrame, names: Sequence[str]) -> str:
-    """Both frames for a terminal; of the metrics, imbalance and mean."""
-    parts = []
+    """Both frames for a terminal; of the metrics, imbalance and mean cost."""
+    parts = [f"a: {names[0]}\nb: {names[1]}"]
     for kind, rows in settings.groupby("kind", sort=False):
-        lines = [f"  {row.item}: {row.a} | {row.b}" for row in rows.itertuples()]
-        parts.append("\n".join([f"{kind} ({names[0]} | {names[1]})", *lines]))
+        parts.append("\n".join([kind, *(f"  {r.item}: {r.a} | {r.b}" for r in rows.itertuples())]))
     if settings.empty:
-        parts.append("made with the same settings, software and code")
+        parts.append("same settings, machine, software and code")
     shown = metrics[metrics["metric"].isin(["imbalance", "mean"])]
+    columns = [*KEYS, "source_a", "value_a", "source_b", "value_b", "ratio", "overlap"]
     if shown.empty:
         parts.append("no statistics in common")
     else:
-        parts.append(shown.to_string(index=False, float_format="{:.4g}".format, na_rep="-"))
+        text = shown[columns].to_string(index=False, float_format="{:.4g}".format, na_rep="-")
+        parts.append(text)
     return "\n\n".join(parts) + "\n"

@@ -13,7 +13,7 @@ from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
 from cpbalance.cli.calibrate import load as load_timings
 from cpbalance.errors import InputError
-from cpbalance.tables import replacing
+from cpbalance.tables import ARTIFACT_METRICS, ARTIFACT_SETTINGS, replacing, write_frame
 
 HELP = "pack a finished run into one file, check such a file, take it apart"
 
@@ -50,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     timings.add_argument("--packs", type=Path, nargs="+", required=True, help="files of this run")
     timings.add_argument("--output", type=Path, required=True)
     timings.set_defaults(act=_timings)
+
+    compare = actions.add_parser("compare", help="say how two artifacts differ")
+    compare.add_argument("a", type=Path, metavar="A", help="artifact (*.crate.zip)")
+    compare.add_argument("b", type=Path, metavar="B", help="another")
+    compare.add_argument("--output-dir", type=Path, help="write the tables here too")
+    compare.set_defaults(act=_compare)
 
 
 def _reading(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -177,6 +183,28 @@ def _timings(args: argparse.Namespace) -> None:
                 f"packing, cluster and seed from 'cpbalance artifact show --config {args.path}'"
             ) from error
         found.replace(partial)
+
+
+def _compare(args: argparse.Namespace) -> None:
+    # Only comparing needs pandas.
+    from cpbalance.artifact.compare import as_text, metrics_differences, settings_differences
+
+    names = artifact_names(args.a, args.b)
+    with open_artifact(args.a) as a, open_artifact(args.b) as b:
+        settings = settings_differences(a, b)
+        frames = [side.table("tables/metrics.parquet").to_pandas() for side in (a, b)]
+        metrics = metrics_differences(*frames, names)
+        print(as_text(settings, metrics, names), end="")
+        if args.output_dir is not None:
+            made = {"stage": "compare", "artifacts": names}
+            for schema, frame in ((ARTIFACT_SETTINGS, settings), (ARTIFACT_METRICS, metrics)):
+                write_frame(args.output_dir / f"{schema.name}.parquet", schema, frame, made)
+
+
+def artifact_names(a: Path, b: Path) -> tuple[str, str]:
+    """Names to tell two artifacts apart: those of their files, marked where they agree."""
+    first, second = (path.name.removesuffix(".zip").removesuffix(".crate") for path in (a, b))
+    return (first, second) if first != second else (f"{first} (a)", f"{second} (b)")
 
 
 def _chosen(artifact: Artifact, names: list[str]) -> list[str]:
