@@ -72,9 +72,10 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             _observations(axes[i, j], chosen)
             cp_axis(axes[i, j], sorted(simulated["cp_size"].unique()))
             axes[i, j].set_title(" · ".join(filter(None, (lengths, row_title(key, rows)))))
-            axes[i, j].set_ylim(bottom=0)
             axes[i, j].label_outer()
         axes[i, 0].set_ylabel("imbalance,\n(max − min) / mean")
+    # Once all is drawn: a limit set before stops the shared axis from growing with later panels.
+    axes[0, 0].set_ylim(bottom=0)
     richest = max(axes.flat, key=lambda panel: len(panel.get_legend_handles_labels()[1]))
     below(figure, richest)
     return figure, frame
