@@ -65,5 +65,5 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         _fit(left, rows)
         _errors(right, rows)
         left.set_title(" · ".join(key))
-    below(figure, axes[0, 0], columns=8)
+    below(figure, axes[0, 0])
     return figure, frame
