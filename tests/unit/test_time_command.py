@@ -10,7 +10,7 @@ import pytest
 from cpbalance.tables import TIMINGS, read_provenance, read_table
 from timing_helpers import CP1, CP2, run_time, time_arguments, write_both, write_packs
 
-pytest.importorskip("torch", reason="the kernels are torch's")
+torch = pytest.importorskip("torch", reason="the kernels are torch's")
 
 
 @pytest.fixture
@@ -100,6 +100,21 @@ def test_bad_input_is_one_line(packs, tmp_path, capsys, changes, message):
     errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
     assert len(errors) == 1 and message in errors[0]
     assert not output.exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize("kernel", ["fa3", "fa2", "fa4", "torch_varlen"])
+def test_no_gpu_is_one_line(packs, tmp_path, capsys, kernel):
+    output = tmp_path / "timings.parquet"
+    changes = {"kernel": kernel, "head_dim": 64, "dtype": "bfloat16"}
+    assert run_time(packs, output, **changes) == 2
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
+    assert f"kernel is {kernel}: it needs a CUDA device" in error and not output.exists()
+
+
+def test_auto_says_which_kernel_it_took(packs, tmp_path, capsys):
+    assert run_time(packs, tmp_path / "timings.parquet", kernel="auto") == 0
+    assert "kernel torch_cpu of torch.nn.functional on" in capsys.readouterr().err
 
 
 def test_bad_pack_files_are_one_line(packs, tmp_path, capsys):

@@ -32,6 +32,7 @@ from cpbalance.timing.workload import (
     middle_target,
     timed_heads,
 )
+from cpbalance.tracking import code_digest
 
 logger = logging.getLogger("cpbalance")
 
@@ -136,7 +137,13 @@ def measure(
     def prepare(target: Target) -> Callable[[], Any]:
         return workload.call(target, packs.segments[target.cp_size, target.step, target.pack])
 
-    plan = {**settings, "steps": packs.steps, "packs": packs.digest(), "environment": environment}
+    plan = {
+        **settings,
+        "steps": packs.steps,
+        "packs": packs.digest(),
+        "environment": environment,
+        "code": code_digest("time"),
+    }
     journal = FileJournal(output.with_name(f"{output.name}.partial.jsonl"), plan, say)
     try:
         runner = Runner(targets, prepare, device, method, journal, Progress(say))
