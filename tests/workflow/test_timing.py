@@ -1,6 +1,7 @@
 """Timing and calibration through the workflow: a kernel timed on the tiny experiment."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -30,6 +31,14 @@ def test_shards_of_a_timing_run_are_one_file_in_the_end(timed):
     provenance = json.loads(file.schema_arrow.metadata[b"cpbalance.provenance"])
     assert [run["steps"] for run in provenance["runs"]] == [[0, 1], [1, 2]]
     assert not list(path.parent.rglob("*.partial*"))
+
+
+def test_what_was_measured_is_never_taken_from_a_cache(timed):
+    """The cache goes by how a file was made, and two machines measure differently."""
+    said = timed.snakemake("--dry-run", "--quiet", "host", config="timed.yaml").stderr
+    cached = set(re.findall(r"rule (\w+) is eligible for caching", said))
+    assert "simulate_costs" in cached
+    assert not {n for n in cached if "calibrate" in n or "time" in n or "aggregate" in n}
 
 
 def test_nothing_is_left_to_do(timed):

@@ -140,6 +140,16 @@ class Plan:
             "packs": [path for name in names for path in self.timing_inputs(kernel, name)],
         }
 
+    @property
+    def calibrated_costs(self) -> list[str]:
+        """Costs that a calibration gives."""
+        return [cost for cost in self.config.costs if cost.startswith(CALIBRATED)]
+
+    @property
+    def counted_costs(self) -> list[str]:
+        """Costs that follow from the packs alone."""
+        return [cost for cost in self.config.costs if not cost.startswith(CALIBRATED)]
+
     def cost_inputs(self, attention: str, cost: str) -> list[str]:
         """The calibration that a cost stands for, if it is one."""
         if not cost.startswith(CALIBRATED):
