@@ -22,9 +22,8 @@ def headline(metrics: pd.DataFrame, where: str) -> str:
     rows = metrics[metrics["metric"] == "imbalance"]
     cost = rows.loc[rows["source"] == "simulated", "cost"].iloc[0]
     rows = rows[~rows["source"].isin(_PREDICTED) | (rows["cost"] == cost)]
-    measured = rows[rows["source"].str.startswith("measured:")]
-    headings = {source: source.split(":")[1] for source in measured["source"].unique()}
-    order = {**_HEADINGS, **headings}
+    order = column_headings(rows)
+    headings = {source: name for source, name in order.items() if source not in _HEADINGS}
     rows = rows.assign(heading=rows["source"].map(order)).dropna(subset="heading")
     blocks = [
         "Imbalance of a step: (max - min)/mean over its packs, mean over steps",
@@ -39,6 +38,12 @@ def headline(metrics: pd.DataFrame, where: str) -> str:
         blocks.append(f"{' · '.join(key)}\n{text}")
     blocks.append(where)
     return "\n\n".join(blocks) + "\n"
+
+
+def column_headings(metrics: pd.DataFrame) -> dict[str, str]:
+    """Heading of each source that has a column, in the order of the columns."""
+    measured = metrics.loc[metrics["source"].str.startswith("measured:"), "source"].unique()
+    return {**_HEADINGS, **{source: source.split(":")[1] for source in measured}}
 
 
 def _notes(rows: pd.DataFrame, measured: dict[str, str]) -> list[str]:

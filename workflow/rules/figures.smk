@@ -1,9 +1,13 @@
+def figure_tables(wildcards):
+    """The tables that a figure is drawn from."""
+    return [
+        f"{RESULTS}/tables/{table}.parquet" for table in FIGURE_TABLES[wildcards.figure]
+    ]
+
+
 rule render_figures:
     input:
-        lambda wildcards: [
-            f"{RESULTS}/tables/{table}.parquet"
-            for table in FIGURE_TABLES[wildcards.figure]
-        ],
+        figure_tables,
     output:
         [
             report(

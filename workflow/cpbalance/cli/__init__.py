@@ -27,6 +27,7 @@ COMMANDS = (
     "plot",
     "artifact",
     "page",
+    "paper",
     "schema",
     "slurm",
 )

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cpbalance.errors import InputError
-from cpbalance.figures.style import save, use_style
+from cpbalance.figures.style import COLUMN, PAGE, save, use_style
 from cpbalance.names import FIGURE_TABLES
 from cpbalance.tables import SCHEMAS, read_table, replacing
 
@@ -19,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", type=Path, nargs="+", required=True)
     parser.add_argument(
         "--output", type=Path, nargs="+", required=True, help="names ending in .pdf, .png or .csv"
+    )
+    parser.add_argument(
+        "--width", choices=("column", "page"), default="page", help="one column of a paper, or two"
     )
 
 
@@ -37,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
         name: read_table(given[name], SCHEMAS[name]).to_pandas()
         for name in FIGURE_TABLES[args.figure]
     }
-    use_style()
+    use_style(COLUMN if args.width == "column" else PAGE)
     figure, frame = importlib.import_module(f"cpbalance.figures.{args.figure}").draw(tables)
     with ExitStack() as stack:
         partial = [stack.enter_context(replacing(path)) for path in args.output]

@@ -38,22 +38,38 @@ _RC = {
 }
 
 
-def use_style() -> None:
-    """Set the look for all figures of this process; draws to files only."""
+def use_style(width: float = PAGE) -> None:
+    """Set look and width, in inches, of all figures of this process; draws to files only."""
     mpl.use("agg")
-    sns.set_theme(context="paper", style="whitegrid", palette="colorblind", rc=_RC)
+    rc = {**_RC, "figure.figsize": (width, 1)}
+    sns.set_theme(context="paper", style="whitegrid", palette="colorblind", rc=rc)
+
+
+_TURNED = {"row": "col", "col": "row"}
+
+
+def _stacked() -> bool:
+    """Whether figures are one column wide: panels then stand below each other."""
+    return mpl.rcParams["figure.figsize"][0] <= COLUMN
 
 
 def new_figure(
     rows: int, columns: int, width: float = PAGE, height: float = 2.3, **shared: object
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of ``width`` inches with axes in an array (rows, columns); ``height`` a row."""
+    """A figure with axes in an array (rows, columns); ``height`` inches a row.
+
+    It is ``width`` inches wide, or less if all figures are. In a single column its rows stand
+    beside each other and its columns below.
+    """
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(width, height * rows), squeeze=False, **shared
-    )
-    return figure, axes
+    width = min(width, mpl.rcParams["figure.figsize"][0])
+    if not _stacked():
+        return plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **shared)
+    turned = {key: _TURNED.get(value, value) for key, value in shared.items()}
+    size = (width, 0.75 * height * columns)
+    figure, axes = plt.subplots(columns, rows, figsize=size, squeeze=False, **turned)
+    return figure, axes.T
 
 
 def cp_axis(axes: Axes, cp_sizes: Sequence[int]) -> None:
@@ -90,11 +106,23 @@ def below(figure: Figure, axes: Axes) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
+def _repeat_labels(figure: Figure) -> None:
+    """Where panels stand below each other, all have the label that the first one has."""
+    labels: dict[int, str] = {}
+    for panel in figure.axes:
+        place = panel.get_subplotspec()
+        if place is not None and place.get_gridspec().ncols == 1:
+            label = labels.setdefault(place.colspan.start, panel.get_ylabel())
+            panel.set_ylabel(panel.get_ylabel() or label)
+
+
 def save(figure: Figure, frame: pd.DataFrame, outputs: Sequence[tuple[Path, Path]]) -> None:
     """Write PDF, PNG and CSV; each output is (where to write, its final name).
 
     No dates and no versions are written, so that equal figures are equal bytes.
     """
+    if _stacked():
+        _repeat_labels(figure)
     metadata = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
     metadata[".png"] = {"Software": None}
     for path, name in outputs:
