@@ -18,7 +18,7 @@ from cpbalance.kernels import KERNELS, find_kernel
 from cpbalance.kernels.base import BACKWARD, FORWARD, Batch, Probe
 from cpbalance.names import KERNEL_NAMES
 from cpbalance.tiles import KNOWN_TILES
-from cpbalance.timing.workload import reference_attention
+from cpbalance.timing.workload import reference_attention, relative_error
 
 torch = pytest.importorskip("torch", reason="the kernels are torch's")
 
@@ -73,7 +73,7 @@ def with_signature(source, name, body):
     return namespace[name]
 
 
-def make_batch(causal, kv_heads=2, lengths=(5, 1, 17), head_dim=128):
+def make_batch(causal, kv_heads=2, lengths=(5, 1, 17), head_dim=128, q_heads=4):
     generator = torch.Generator().manual_seed(0)
     total = sum(lengths)
 
@@ -82,14 +82,14 @@ def make_batch(causal, kv_heads=2, lengths=(5, 1, 17), head_dim=128):
 
     bounds = torch.tensor(np.concatenate([[0], np.cumsum(lengths)]), dtype=torch.int32)
     return Batch(
-        q=normal(4),
+        q=normal(q_heads),
         k=normal(kv_heads),
         v=normal(kv_heads),
         cu_seqlens=bounds,
         segment_tokens=tuple(lengths),
         max_seqlen=max(lengths),
         causal=causal,
-        grad_out=normal(4),
+        grad_out=normal(q_heads),
     )
 
 
@@ -183,6 +183,31 @@ def test_the_cpu_kernel_agrees_with_float64(dtype, causal, kv_heads):
     expected = reference_attention(batch)
     error = (output - expected).norm() / expected.norm()
     assert error < {"float32": 1e-6, "bfloat16": 5e-3}[dtype]
+
+
+@pytest.mark.parametrize(("q_heads", "kv_heads"), [(16, 16), (16, 4), (16, 1), (3, 3)])
+def test_a_kernel_is_right_or_wrong_by_a_few_of_its_heads(q_heads, kv_heads):
+    kernel = KERNELS["torch_cpu"]()
+    batch = make_batch(True, kv_heads, lengths=(60, 5), head_dim=16, q_heads=q_heads)
+    assert relative_error(kernel, batch) < 1e-6
+    # Keys of another head, the mask left out, the segments' border ignored.
+    if kv_heads > 1:
+        swapped = Batch(**(vars(batch) | {"k": batch.k.flip(1)}))
+        assert relative_error(Instead(kernel, swapped), batch) > 0.1
+    unmasked = Batch(**(vars(batch) | {"causal": False}))
+    assert relative_error(Instead(kernel, unmasked), batch) > 0.1
+    joined = Batch(**(vars(batch) | {"segment_tokens": (65,)}))
+    assert relative_error(Instead(kernel, joined), batch) > 0.01
+
+
+class Instead:
+    """A kernel that is given another batch than it was asked to compute."""
+
+    def __init__(self, kernel, batch):
+        self._kernel, self._batch, self.output = kernel, batch, kernel.output
+
+    def forward(self, batch):
+        return self._kernel.forward(self._batch)
 
 
 @pytest.mark.parametrize("causal", [False, True])

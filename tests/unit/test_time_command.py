@@ -91,6 +91,7 @@ def corrupt(path):
         ({"budget": 0}, "budget_s is 0.0: give a positive number"),
         ({"width": "nan"}, "width is nan: give a positive number"),
         ({"passes": 0}, "max_passes is 0: give at least 1"),
+        ({"strict_device": True}, "--strict-device is given without a device"),
         ({"expect_device": "H100", "strict_device": True}, "but H100 is expected; run on it"),
     ],
 )

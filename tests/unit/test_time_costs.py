@@ -181,6 +181,7 @@ def config(**changes):
         ({"run": {"attention": ["gqa"]}}, "timing.torch_cpu.attention names 'gqa'"),
         ({"run": {"cp_sizes": [4]}}, "timing.torch_cpu.cp_sizes names 4"),
         ({"run": {"steps": 5}}, r"timing.torch_cpu.steps \(5\) must be at most steps \(4\)"),
+        ({"run": {"strict_device": True}}, "name the device with expected_device"),
         ({"run": {"width": 0}}, "timing.torch_cpu.width is 0"),
         ({"run": {"budget": 3}}, "unknown key timing.torch_cpu.budget; did you mean budget_s"),
         ({"timing": {"fa9": {}}}, "fa9"),

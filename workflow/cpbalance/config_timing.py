@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cpbalance.config_base import Count, Model, Name, Positive
 from cpbalance.names import CALIBRATED, PACKING_NAMES
@@ -49,6 +49,12 @@ class Timing(Model):
     calibrate: bool = Field(
         True, description="Fit the kernel's time to what was measured, for cost calibrated:KERNEL."
     )
+
+    @model_validator(mode="after")
+    def _strict_about_something(self) -> "Timing":
+        if self.strict_device and self.expected_device is None:
+            raise ValueError("strict_device is true: name the device with expected_device")
+        return self
 
 
 def check_timing(

@@ -165,6 +165,8 @@ def measure(
 
 def expect_device(device: Device, expected: str | None, strict: bool) -> None:
     """Warn, or raise if strict, where the device is not the one that the config names."""
+    if strict and expected is None:
+        raise InputError("--strict-device is given without a device: name it with --expect-device")
     if expected is None or expected.casefold() in device.name.casefold():
         return
     message = f"device is {device.name}, but {expected} is expected"
