@@ -20,10 +20,18 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ETC = Path("/etc/slurm")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurmdbd", "mariadb-server")
-GPU_NODES = ("gn01", "gn02", "gn03", "gn04")
+# Features tell apart the nodes that stay up, those that a test lets crash, and the one that it takes
+# away from its jobs.
+GPU_NODES = {
+    "gn01": "steady",
+    "gn02": "steady",
+    "gn03": "fragile",
+    "gn04": "fragile",
+    "gn05": "contested",
+}
 CPU_NODES = ("cn01", "cn02")
-NODES = GPU_NODES + CPU_NODES
-CPUS, MEMORY_MB, GPUS = 8, 24000, 2  # what each node claims to have
+NODES = (*GPU_NODES, *CPU_NODES)
+CPUS, MEMORY_MB, GPUS = 32, 128000, 8  # what each node claims to have
 CTLD_PORT, DBD_PORT, SQL_PORT, NODE_PORT = 16817, 16819, 13306, 17001
 
 
@@ -271,7 +279,9 @@ class Cluster:
         else:
             text += "AccountingStorageType=accounting_storage/none\n"
         for index, node in enumerate(NODES):
-            gres = f" Gres=gpu:h100:{GPUS} Feature=h100" if node in GPU_NODES else ""
+            gres = ""
+            if node in GPU_NODES:
+                gres = f" Gres=gpu:h100:{GPUS} Feature=h100,{GPU_NODES[node]}"
             text += (
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={NODE_PORT + index}"
                 f" CPUs={CPUS} RealMemory={MEMORY_MB}{gres} State=UNKNOWN\n"
