@@ -20,8 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ETC = Path("/etc/slurm")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurmdbd", "mariadb-server")
-# Features tell apart the nodes that stay up, those that a test lets crash, and the one that it takes
-# away from its jobs.
+# Features tell apart the nodes that stay up, those that a test lets crash, and the one that it
+# takes away from its jobs.
 GPU_NODES = {
     "gn01": "steady",
     "gn02": "steady",

@@ -19,6 +19,7 @@ from tests.workflow.harness import Workspace
 HERE = Path(__file__).parent
 TIMING = "results/small/timings/torch_cpu/full/exponential.parquet"
 # The second of the executor's looks comes after 1 s instead of 10; sites are left as they are.
+PARTIAL = 40  # calls in the journal that make a job worth resuming
 QUICK = ("--slurm-init-seconds-before-status-checks", "1")
 
 
@@ -31,6 +32,8 @@ class Job:
     rule: str
     partition: str
     nodes: str
+    memory: str
+    limit: str
 
 
 class SlurmWorkspace(Workspace):
@@ -68,7 +71,7 @@ class SlurmWorkspace(Workspace):
 
     def set_fault(self, **fault: object) -> None:
         """Let a stage fail; see faults/sitecustomize.py."""
-        default = {"stage": "time", "output": "exponential", "after": 40, "times": 1}
+        default = {"stage": "time", "output": "exponential", "after": PARTIAL, "times": 1}
         (self.folder / "fault.json").write_text(json.dumps(default | fault))
 
     @property
@@ -98,13 +101,13 @@ class SlurmWorkspace(Workspace):
     def jobs(self, rule: str = "") -> list[Job]:
         """All jobs ever submitted from here, in order; those of one rule or group."""
         squeue = ("squeue", "-h", "--states=all", "-u", getpass.getuser())
-        lines = call(*squeue, "-o", "%A|%T|%k|%P|%N|%Z").stdout.splitlines()
+        lines = call(*squeue, "-o", "%A|%T|%k|%P|%N|%m|%l|%Z").stdout.splitlines()
         found = set()
         for line in lines:
-            number, state, comment, partition, nodes, folder = line.split("|")
+            number, state, comment, *more, folder = line.split("|")
             if folder == str(self.folder) and comment.startswith(f"rule_{rule}"):
                 name = comment.removeprefix("rule_").partition("_wildcards_")[0]
-                found.add(Job(int(number), state, name, partition, nodes))
+                found.add(Job(int(number), state, name, *more))
         return sorted(found, key=lambda job: job.number)
 
     def running(self, rule: str = "time_kernels") -> Job:
@@ -113,9 +116,9 @@ class SlurmWorkspace(Workspace):
         def there() -> list[Job]:
             return [job for job in self.jobs(rule) if job.state == "RUNNING"]
 
-        wait_for(f"running job of {rule} in {self.folder.name}", lambda: bool(there()), 120)
+        wait_for(f"running job of {rule} in {self.folder}", lambda: bool(there()), 120)
         if rule == "time_kernels":
-            wait_for("partial results", lambda: self.partial_results() >= 40, 90)
+            wait_for("partial results", lambda: self.partial_results() >= PARTIAL, 90)
         return there()[0]
 
     def partial_results(self) -> int:
@@ -136,9 +139,9 @@ class Run:
         self._output = workspace.folder / f"output-{len(workspace.jobs())}-{time.time_ns()}.txt"
         with self._output.open("w") as stream:
             # timeout dies with this process, and the command with timeout, whatever happens.
+            dies_with_parent = ("setpriv", "--pdeathsig", "KILL")
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "timeout", "-s", "KILL", str(limit)]
-                + ["setpriv", "--pdeathsig", "KILL", *argv],
+                [*dies_with_parent, "timeout", "-s", "KILL", str(limit), *dies_with_parent, *argv],
                 cwd=workspace.folder,
                 env=workspace.environment,
                 stdin=subprocess.DEVNULL,

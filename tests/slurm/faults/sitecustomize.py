@@ -1,8 +1,8 @@
 """Lets a stage of cpbalance fail as a test asks for. On PYTHONPATH of the tests' jobs alone.
 
 The file named by CPBALANCE_FAULT holds {"stage", "output", "what", "after", "times"}: the command
-``cpbalance STAGE`` whose arguments hold ``output`` does ``what`` once its journal of partial results
-has ``after`` lines, the first ``times`` times. Python imports this module at its start.
+``cpbalance STAGE`` whose arguments hold ``output`` does ``what`` once its journal of partial
+results has ``after`` lines, the first ``times`` times. Python imports this module at its start.
 """
 
 import json
