@@ -111,8 +111,9 @@ class Cluster:
         )
         try:
             self._start()
-        except BaseException:
+        except BaseException as error:
             self.__exit__()
+            error.add_note(self.last_words())
             raise
         return self
 
@@ -128,6 +129,11 @@ class Cluster:
                     (ETC / name).unlink()
         if status:
             raise RuntimeError(f"the cluster's supervisor ended with status {status}")
+
+    def last_words(self) -> str:
+        """The ends of all logs."""
+        logs = sorted((self.root / "log").glob("*"))
+        return "\n".join(f"{log.name}: {log.read_text()[-400:].strip()}" for log in logs)
 
     def _ask(self, **command: object) -> object:
         assert self._supervisor and self._supervisor.stdin and self._supervisor.stdout

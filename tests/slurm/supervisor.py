@@ -90,15 +90,25 @@ class Daemons:
             process.wait()
 
     def crash(self, name: str, mark: str) -> None:
-        """Kill a daemon and every descendant whose environment holds ``mark``, all at once."""
-        self.stop(name, signal.SIGKILL)
+        """Kill a daemon, all whose environment holds ``mark`` and their step managers, at once.
+
+        All are stopped before the first is killed: none lives to report the end of another.
+        """
+        daemon = self.running[name]
+        parents = {child: pid for pid, found in processes().items() for child in found}
+        doomed = {daemon.pid}
         for pid in descendants(os.getpid()):
             try:
                 environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 continue  # it ended while we looked
-            if mark.encode() in environment:
-                send(pid, signal.SIGKILL)
+            while mark.encode() in environment and pid != os.getpid():
+                doomed.add(pid)
+                pid = parents.get(pid, os.getpid())
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in doomed:
+                send(pid, number)
+        self.stop(name)
 
     def alive(self) -> list[str]:
         return [name for name, process in self.running.items() if process.poll() is None]

@@ -19,7 +19,7 @@ from tests.workflow.harness import Workspace
 HERE = Path(__file__).parent
 TIMING = "results/small/timings/torch_cpu/full/exponential.parquet"
 # The second of the executor's looks comes after 1 s instead of 10; sites are left as they are.
-PARTIAL = 40  # calls in the journal that make a job worth resuming
+PARTIAL = 25  # calls in the journal that make a job worth resuming
 QUICK = ("--slurm-init-seconds-before-status-checks", "1")
 
 
@@ -61,13 +61,19 @@ class SlurmWorkspace(Workspace):
         path.write_text(yaml.safe_dump(site | settings))
 
     def set_config(self, **settings: object) -> None:
-        """Change keys of the experiment; a mapping is merged one level deep."""
+        """Change keys of the experiment."""
         path = self.folder / "small.yaml"
-        config = yaml.safe_load(path.read_text())
-        for key, value in settings.items():
-            merged = {**config.get(key, {}), **value} if isinstance(value, dict) else value
-            config[key] = merged
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | settings))
+
+    def set_timing(self, **settings: object) -> None:
+        """Change how the kernel is timed."""
+        timing = yaml.safe_load((self.folder / "small.yaml").read_text())["timing"]
+        self.set_config(timing={"torch_cpu": timing["torch_cpu"] | settings})
+
+    def forget(self) -> None:
+        """Back to a fresh clone."""
+        for name in ("results", "logs", ".snakemake"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def set_fault(self, **fault: object) -> None:
         """Let a stage fail; see faults/sitecustomize.py."""
@@ -84,6 +90,7 @@ class SlurmWorkspace(Workspace):
             **{k: v for k, v in inherited.items() if not k.startswith(("SLURM_", "SNAKEMAKE_"))},
             "PYTHONPATH": path,
             "CPBALANCE_FAULT": str(fault) if fault.exists() else "",
+            "CPBALANCE_NOTES": str(self.folder / "notes"),
         }
 
     # --- running --------------------------------------------------------------------------------
@@ -125,6 +132,11 @@ class SlurmWorkspace(Workspace):
         """Lines of the timing's journal."""
         journal = self.folder / f"{TIMING}.partial.jsonl"
         return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+    def notes(self, stage: str) -> list[dict]:
+        """Where the runs of a stage found themselves: node, visible GPUs, job, command line."""
+        found = [json.loads(path.read_text()) for path in (self.folder / "notes").glob("*.json")]
+        return [note for note in found if stage in note["argv"]]
 
     def timing_log(self) -> str:
         """Log of the timing job."""

@@ -1,8 +1,11 @@
-"""Lets a stage of cpbalance fail as a test asks for. On PYTHONPATH of the tests' jobs alone.
+"""Notes where a stage of cpbalance runs, and lets it fail as a test asks for.
+
+On PYTHONPATH of the tests' jobs alone; Python imports this module at its start. A note of each
+stage goes to the folder named by CPBALANCE_NOTES.
 
 The file named by CPBALANCE_FAULT holds {"stage", "output", "what", "after", "times"}: the command
 ``cpbalance STAGE`` whose arguments hold ``output`` does ``what`` once its journal of partial
-results has ``after`` lines, the first ``times`` times. Python imports this module at its start.
+results has ``after`` lines, the first ``times`` times.
 """
 
 import json
@@ -13,11 +16,22 @@ import threading
 import time
 from pathlib import Path
 
+NOTED = ("CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME", "SLURM_JOB_ID")
+
+
+def take_note():
+    noted = {name: os.environ.get(name) for name in NOTED} | {"argv": sys.orig_argv}
+    folder = Path(os.environ["CPBALANCE_NOTES"])
+    folder.mkdir(exist_ok=True)
+    (folder / f"{os.environ.get('SLURM_JOB_ID', '')}-{os.getpid()}.json").write_text(
+        json.dumps(noted)
+    )
+
 
 def fault_of_this_process():
     name = os.environ.get("CPBALANCE_FAULT", "")
     words = sys.orig_argv
-    if not name or not any(word.endswith("cpbalance") for word in words[:4]):
+    if not name:
         return None
     fault = json.loads(Path(name).read_text())
     if fault["stage"] not in words or not any(fault["output"] in word for word in words):
@@ -53,6 +67,8 @@ def commit(fault):
                 os.kill(os.getpid(), signal.SIGSTOP)
 
 
-fault = fault_of_this_process()
-if fault is not None:
-    threading.Thread(target=commit, args=(fault,), daemon=True).start()
+if any(word.endswith("cpbalance") for word in sys.orig_argv[:4]):
+    take_note()
+    fault = fault_of_this_process()
+    if fault is not None:
+        threading.Thread(target=commit, args=(fault,), daemon=True).start()
