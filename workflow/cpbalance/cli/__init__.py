@@ -6,6 +6,7 @@ are installed. Messages go to the logger ``cpbalance``: to standard error, and t
 """
 
 import argparse
+import errno
 import importlib
 import logging
 import sys
@@ -32,6 +33,9 @@ COMMANDS = (
     "slurm",
 )
 
+# The machine's storage said no: nothing that code could do better.
+STORAGE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
 logger = logging.getLogger("cpbalance")
 
 
@@ -51,7 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         logger.error("cpbalance %s: error: %s", args.command, error)
         return 2
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in STORAGE_FAULTS:
+            where = f"{error.filename}: " if error.filename else ""
+            logger.error("cpbalance %s: error: %s%s", args.command, where, error.strerror)
+            return 2
         logger.exception(
             "cpbalance %s: this is a fault of cpbalance, not of your input", args.command
         )
