@@ -180,10 +180,13 @@ class Cluster:
                 f"create user if not exists 'slurm'@'{host}' identified by 'slurm';"
                 f"grant all on slurm_acct.* to 'slurm'@'{host}';",
             ).check_returncode()
-        self.start("slurmdbd")
-        wait_for("slurmdbd", lambda: call("sacctmgr", "-n", "show", "cluster").returncode == 0)
+        self._start_slurmdbd()
         for what in ("cluster=testbed", "account=lab", "user=root account=lab"):
             call("sacctmgr", "-i", "add", *what.replace("=", " ", 1).split())
+
+    def _start_slurmdbd(self) -> None:
+        self.start("slurmdbd")
+        wait_for("slurmdbd", lambda: call("sacctmgr", "-n", "show", "cluster").returncode == 0)
 
     # --- daemons --------------------------------------------------------------------------------
 
@@ -249,7 +252,7 @@ class Cluster:
         self.accounting = accounting
         self._configure()
         if accounting:
-            self.start("slurmdbd")
+            self._start_slurmdbd()
         for name in ("slurmctld", *NODES):
             self.start(name)
         self.wait_until_ready()

@@ -257,10 +257,10 @@ def gpu_is_not_the_expected_one(workspace, cluster):
 
 @scenario(group=ALONE)
 def controllers_go_away(workspace, cluster):
-    workspace.set_timing(budget_s=20)
+    workspace.set_timing(budget_s=12)
     run = workspace.submit(TIMING)
     job = workspace.running()
-    for name, seconds in (("slurmctld", 8), ("slurmdbd", 4), (job.nodes, 2)):
+    for name, seconds in (("slurmctld", 5), ("slurmdbd", 3), (job.nodes, 1)):
         cluster.stop(name)
         time.sleep(seconds)
         cluster.start(name)

@@ -122,7 +122,11 @@ class Daemons:
                     os.waitpid(pid, os.WNOHANG)
 
     def stop_all(self) -> None:
-        # slurmd first: jobs end with the daemon's step managers, which are killed just below.
+        # Nodes take their time where their controller is gone: all at once. Jobs end with the step
+        # managers, which are killed just below.
+        for process in self.running.values():
+            if process.args[0] == "slurmd":
+                send(process.pid, signal.SIGTERM)
         for name in reversed(list(self.running)):
             self.stop(name)
         deadline = time.monotonic() + PATIENCE_S

@@ -2,6 +2,7 @@
 
 import copy
 import getpass
+import hashlib
 import json
 import os
 import shutil
@@ -92,6 +93,12 @@ class SlurmWorkspace(Workspace):
             "CPBALANCE_FAULT": str(fault) if fault.exists() else "",
             "CPBALANCE_NOTES": str(self.folder / "notes"),
         }
+
+    def digests(self, *folders: str) -> dict[str, str]:
+        """SHA-256 of every file below folders of the results, of all of them by default."""
+        root = self.folder / "results/small"
+        files = [p for f in folders or (".",) for p in (root / f).rglob("*") if p.is_file()]
+        return {str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
     # --- running --------------------------------------------------------------------------------
 
