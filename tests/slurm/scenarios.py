@@ -168,13 +168,14 @@ def snakemake_is_terminated(workspace, cluster):
 @scenario()
 def disk_is_full(workspace, cluster):
     results = workspace.folder / "results"
-    with Disk(results, "4m"):
+    with Disk(results, "16m"):
         filler = results / "filler"
-        free = call("stat", "-f", "--format=%a %S", str(results)).stdout.split()
-        filler.write_bytes(bytes(int(free[0]) * int(free[1]) - (12 << 10)))
         run = workspace.submit(TIMING, "--retries", "0")
+        workspace.running()
+        call("dd", "if=/dev/zero", f"of={filler}", "bs=4k")  # until nothing is left
         assert run.wait() == 1
-        assert "No space left on device" in run.output
+        assert "cpbalance time: error: No space left on device" in run.output
+        assert "Traceback" not in workspace.timing_log()
         assert not (workspace.folder / TIMING).exists()
         filler.unlink()
         workspace.again(TIMING).check()

@@ -31,6 +31,7 @@ COMMANDS = (
     "paper",
     "schema",
     "slurm",
+    "preflight",
 )
 
 # The machine's storage said no: nothing that code could do better.

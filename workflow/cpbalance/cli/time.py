@@ -12,9 +12,9 @@ from typing import Any
 
 from cpbalance.attention import Attention
 from cpbalance.cli.attention_arguments import add_attention_arguments
+from cpbalance.cli.job_checks import check_writable, expect_device
 from cpbalance.cli.time_journal import FileJournal
 from cpbalance.cli.time_packs import Packs, read_packs, step_range
-from cpbalance.errors import InputError
 from cpbalance.kernels import find_kernel
 from cpbalance.kernels.base import BACKWARD, DTYPES, FORWARD, Kernel
 from cpbalance.tables import TIMINGS, table_writer
@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write a row for every call measured."""
+    check_writable(args.output.parent)
     method = Method(
         seed=args.seed,
         width=args.width,
@@ -161,18 +162,6 @@ def measure(
         f"{outcome.settled} of {len(targets)} packs within {method.width:.1%}; "
         f"{run['throttled']} samples left out for throttling"
     )
-
-
-def expect_device(device: Device, expected: str | None, strict: bool) -> None:
-    """Warn, or raise if strict, where the device is not the one that the config names."""
-    if strict and expected is None:
-        raise InputError("--strict-device is given without a device: name it with --expect-device")
-    if expected is None or expected.casefold() in device.name.casefold():
-        return
-    message = f"device is {device.name}, but {expected} is expected"
-    if strict:
-        raise InputError(f"{message}; run on it, change the expected device, or drop strict_device")
-    say(f"warning: {message}")
 
 
 def vars_of(value: Any) -> dict[str, Any]:
