@@ -29,7 +29,7 @@ def test_jobs_are_few_and_each_is_where_it_belongs(outcomes):
         assert job.partition == ("gpu" if timing else "cpu")
         assert (job.nodes in GPU_NODES) == timing
     (timing,) = workspace.notes("time")
-    assert timing["CUDA_VISIBLE_DEVICES"] == "0" and timing["SLURMD_NODENAME"] in GPU_NODES
+    assert timing["CUDA_VISIBLE_DEVICES"].isdecimal() and timing["SLURMD_NODENAME"] in GPU_NODES
     for stage in ("sample", "pack", "simulate", "aggregate", "plot"):
         assert workspace.notes(stage)
         for note in workspace.notes(stage):
@@ -105,7 +105,7 @@ def test_a_gpu_is_had_however_the_site_wants_to_be_asked(name, outcomes):
     (job,) = workspace.jobs("time_kernels")
     assert job.state == "COMPLETED" and job.nodes in GPU_NODES
     (note,) = workspace.notes("time")
-    assert note["CUDA_VISIBLE_DEVICES"] == "0"
+    assert note["CUDA_VISIBLE_DEVICES"].isdecimal()  # one of the node's
     shown = call("scontrol", "show", "job", str(job.number)).stdout
     if name == "gpus_are_counted":
         assert "TresPerJob=gres:gpu:h100:1" in shown

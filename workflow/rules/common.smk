@@ -47,6 +47,7 @@ config.update(plan.config.model_dump(mode="json"))
 REPORT_LABELS = plan.report_labels()
 # Used with --software-deployment-method conda only.
 CPU_ENVIRONMENT = "../../envs/cpu.yaml"
+TIMING_ENVIRONMENT = "../../envs/h100.yaml"
 
 
 def shard_file(path):

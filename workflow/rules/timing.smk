@@ -10,7 +10,7 @@ rule time_kernels:
     # The longest job, so the first.
     priority: 10
     conda:
-        CPU_ENVIRONMENT
+        TIMING_ENVIRONMENT
     threads: 1
     params:
         args=lambda wildcards: plan.time_arguments(
