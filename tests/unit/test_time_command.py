@@ -52,6 +52,7 @@ def test_provenance_says_where_how_and_at_what_expense(packs, tmp_path):
     assert run["ended"] == "all passes are made" and run["passes"] == 2
     assert 0 < run["budget_used_s"] < 20
     assert 0 < run["output_error"] < 1e-5
+    assert run["drift"] > 0 and run["throttled"] == 0 and run["other_processes"] is None
     assert {"device", "host", "torch", "python", "threads"} <= set(run["environment"])
 
 

@@ -161,6 +161,7 @@ def measure(
         f"{run['calls']} calls in {outcome.spent:.1f} s ({device.budget_clock}); {outcome.reason}; "
         f"{outcome.settled} of {len(targets)} packs within {method.width:.1%}; "
         f"{run['throttled']} samples left out for throttling"
+        + ("" if run["drift"] is None else f"; the sentinel drifted within {run['drift']:.1%}")
     )
 
 

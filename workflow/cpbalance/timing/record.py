@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from numpy.typing import NDArray
 
+from cpbalance.timing.plan import SENTINEL
 from cpbalance.timing.runner import Outcome, Sample
 from cpbalance.timing.workload import HeadCount
 
@@ -58,6 +60,7 @@ def run_provenance(
     targets: int,
 ) -> dict[str, Any]:
     """How one run went: where, on which packs, at what expense, and how it ended."""
+    sentinel = [s.seconds for s in outcome.samples if s.call.kind == SENTINEL and not s.throttled]
     processes = [s.state.other_processes for s in outcome.samples]
     return {
         "steps": list(steps),
@@ -72,6 +75,8 @@ def run_provenance(
         "passes": outcome.sweeps,
         "budget_used_s": outcome.spent,
         "ended": outcome.reason,
+        # Range of the sentinel's times over their median: how far the device drifted.
+        "drift": (max(sentinel) - min(sentinel)) / median(sentinel) if sentinel else None,
         "throttled": sum(s.throttled for s in outcome.samples),
         "throttle_reasons": dict(Counter(r for s in outcome.samples for r in s.throttle)),
         "other_processes": max((p for p in processes if p is not None), default=None),

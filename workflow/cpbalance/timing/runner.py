@@ -21,6 +21,9 @@ WARMUP_TOLERANCE = 0.02
 WARMUP_MAX_WINDOWS = 20
 WARMUP_SHARE = 0.1
 
+# Slowest and fastest packs of a step that the rest of a budget goes to.
+EXTREMES = 2
+
 # How a run ends.
 SETTLED = "every pack is settled"
 BUDGET_USED = "the budget is used up"
@@ -142,19 +145,37 @@ class Runner:
         return PASSES_MADE if self._active() else SETTLED
 
     def _within_budget(self, active: list[Target]) -> list[Target]:
-        """All of ``active``, or those that the rest of the budget allows, least well known first.
+        """All of ``active`` if the rest of the budget allows, else those that matter most.
 
-        What is left goes to the packs whose samples disagree most: a third sample decides there
-        which of two was disturbed. It depends on samples alone, so a resumed run chooses the same.
+        First the slowest and fastest packs of each step, which set its imbalance: the slowest of
+        many is likely one that was disturbed, and is found out by being called again. Then as many
+        whose samples disagree most. It depends on samples alone, so a resumed run chooses the same.
         """
         left = self._method.budget_s - self._paid
+        if sum(self._expected[target] for target in active) <= left:
+            return active
+        slowest_and_fastest = self._extremes()
+        extremes = [target for target in active if target in slowest_and_fastest]
+        others = sorted(set(active) - set(extremes), key=lambda t: (-self._spread(t), t))
         chosen = []
-        for target in sorted(active, key=lambda t: (-self._spread(t), t)):
+        for target in extremes + others[: len(extremes)]:
             left -= self._expected[target]
             if left < 0:
                 break
             chosen.append(target)
         return sorted(chosen)
+
+    def _extremes(self) -> set[Target]:
+        """The two slowest and the two fastest packs of every step, CP degree and direction."""
+        groups: dict[tuple[int, int, str], list[Target]] = {}
+        for target in self._targets:
+            groups.setdefault((target.cp_size, target.step, target.direction), []).append(target)
+        found: set[Target] = set()
+        for group in groups.values():
+            known = [t for t in group if self._seconds[t]]
+            ordered = sorted(known, key=lambda t: (median(self._seconds[t]), t))
+            found.update(ordered[:EXTREMES] + ordered[-EXTREMES:])
+        return found
 
     def _spread(self, target: Target) -> float:
         samples = self._seconds[target]
