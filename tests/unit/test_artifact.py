@@ -336,3 +336,16 @@ def test_export_refuses_what_a_reader_would(export_artifact, member, message, tm
     assert export_artifact(tmp_path, tmp_path / "out" / "a.crate.zip") == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_config_keeps_its_order(run_folder, tmp_path):
+    """Panels and rows stand in the order of the configuration, so a run made again needs it."""
+    config = '{"experiment": "demo", "lengths": {"b": 1, "a": 2}, "costs": []}'
+    command = ["artifact", "export", "--root", str(run_folder), "--experiment", "demo"]
+    command += ["--command", "x", "--output", str(tmp_path / "a.crate.zip"), "--config", config]
+    assert main([*command, str(run_folder / "calibration/cpu.json")]) == 0
+    found = json.loads(contents(tmp_path / "a.crate.zip")["config.json"])
+    assert list(found) == ["experiment", "lengths", "costs"] and list(found["lengths"]) == [
+        "b",
+        "a",
+    ]

@@ -3,13 +3,13 @@
 One canonical string a command, as in :mod:`cpbalance.plan`.
 """
 
+import json
 import shlex
 from pathlib import Path
 
 from cpbalance.artifact.reader import open_artifact
 from cpbalance.errors import InputError
 from cpbalance.plan import Plan
-from cpbalance.tables import canonical_json
 
 REMAKE = "snakemake --cores all artifact --configfile config.json"
 # Keys that say where to draw from, not what to compute.
@@ -70,5 +70,5 @@ def _member(plan: Plan, path: str) -> str:
 
 
 def _resolved(plan: Plan) -> str:
-    """The configuration that makes the run again."""
-    return canonical_json(plan.config.model_dump(mode="json", exclude=SOURCES))
+    """The configuration that makes the run again, in the order that it was given."""
+    return json.dumps(plan.config.model_dump(mode="json", exclude=SOURCES), allow_nan=False)

@@ -33,7 +33,8 @@ def run_document(command: str, seed: int | None) -> dict[str, Any]:
 
 def environment_document() -> dict[str, Any]:
     """Content of ``environment.json``: the machine that exports, and every package installed."""
-    packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+    found = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+    packages = dict(sorted(found.items(), key=lambda item: item[0].casefold()))
     return {
         "python": platform.python_version(),
         "system": platform.system(),

@@ -78,4 +78,5 @@ def _check_member(member: str, path: Path) -> None:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    # In the order given: the order of lengths in a configuration is that of panels and rows.
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()

@@ -127,7 +127,7 @@ def _check_config(artifact: Artifact, config: Mapping[str, Any]) -> None:
 def _show(args: argparse.Namespace) -> None:
     with _opened(args) as artifact:
         if args.config:
-            print(json.dumps(artifact.config, indent=1, sort_keys=True))
+            print(json.dumps(artifact.config, indent=1))
             return
         environment = artifact.environment
         print(f"experiment   {artifact.experiment}")
