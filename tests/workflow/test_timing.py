@@ -1,10 +1,19 @@
 """Timing and calibration through the workflow: a kernel timed on the tiny experiment."""
 
 import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import time
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
+
+from tests.workflow.conftest import TIMING
+from tests.workflow.harness import Workspace
 
 pytest.importorskip("torch", reason="the kernels are torch's")
 
@@ -47,12 +56,45 @@ def test_nothing_is_left_to_do(timed):
     assert timed.jobs(config="timed.yaml") == {}
 
 
-def test_an_edited_runner_times_again_and_an_edited_fit_only_calibrates_again(timed):
-    """Last, as it edits the workspace that the others read."""
-    timed.edit("workflow/cpbalance/calibration.py", "FOLDS = 10", "FOLDS = 9")
-    jobs = timed.jobs(config="timed.yaml")
+def test_an_edited_runner_times_again_and_an_edited_fit_only_calibrates_again(timed, tmp_path):
+    copy = Workspace.at(shutil.copytree(timed.folder, tmp_path / "copy", symlinks=True))
+    copy.edit("workflow/cpbalance/calibration.py", "FOLDS = 10", "FOLDS = 9")
+    jobs = copy.jobs(config="timed.yaml")
     assert jobs["calibrate_kernels"] == 1
     assert "time_kernels" not in jobs and "pack_batches" not in jobs
-    timed.edit("workflow/cpbalance/timing/runner.py", "WARMUP_WINDOW = 5", "WARMUP_WINDOW = 6")
-    jobs = timed.jobs(config="timed.yaml")
+    copy.edit("workflow/cpbalance/timing/runner.py", "WARMUP_WINDOW = 5", "WARMUP_WINDOW = 6")
+    jobs = copy.jobs(config="timed.yaml")
     assert jobs["time_kernels"] == 2 and "pack_batches" not in jobs
+
+
+def test_a_workflow_killed_while_timing_keeps_what_was_measured(tmp_path):
+    """SIGKILL to Snakemake and its jobs; the same command goes on with the samples on disk."""
+    workspace = Workspace(tmp_path / "killed")
+    config = yaml.safe_load((workspace.folder / "tiny.yaml").read_text())
+    run = TIMING["torch_cpu"] | {"passes": 60, "width": 1e-9, "calibrate": False}
+    config |= {"timing": {"torch_cpu": run}}
+    (workspace.folder / "killed.yaml").write_text(yaml.safe_dump(config))
+    command = ["scripts/run.sh", "--configfile", "killed.yaml", "--cores", "2", "timings"]
+    process = subprocess.Popen(
+        command,
+        cwd=workspace.folder,
+        env=workspace.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    timings = workspace.folder / "results/tiny/timings/torch_cpu/full/exponential.parquet"
+    journal = timings.with_name(f"{timings.name}.partial.jsonl")
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        if journal.is_file() and journal.read_text().count("\n") > 100:
+            break
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = [json.loads(line)["seconds"] for line in journal.read_text().splitlines()[1:-1]]
+    assert not timings.exists()
+    workspace.run(*command)
+    seconds = set(pq.read_table(timings)["seconds"].to_pylist())
+    assert len(kept) >= 99 and seconds.issuperset(kept)
+    assert not journal.exists()
