@@ -251,6 +251,19 @@ class Shards(Model):
     time: Count = Field(1, description="Timing of one kernel: at most one shard per step timed.")
 
 
+class Theory(Model):
+    """The comparison of exponential with normal lengths; predictions need no settings."""
+
+    normal_cvs: list[Positive] = Field(
+        [1.0, 0.5, 0.25, 0.1],
+        min_length=1,
+        description="Standard deviation over mean of the normal lengths to compare.",
+    )
+    monte_carlo_packs: Annotated[int, Field(ge=2, strict=True)] = Field(
+        20000, description="Simulated packs of 400 documents that check each of them."
+    )
+
+
 class Statistics(Model):
     """How intervals are made."""
 
@@ -301,6 +314,7 @@ class Config(Model):
         {}, description="Kernels to time on packs, by name; auto is the best one available."
     )
     shards: Shards = Shards()
+    theory: Theory = Theory()
     statistics: Statistics = Statistics()
     export: Export = Export()
     artifact: str | None = Field(

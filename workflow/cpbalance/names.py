@@ -14,6 +14,13 @@ TABLE_NAMES = (
     "calibration",
     "calibration_fit",
 )
+# Tables that come with theory, where packs are cut from a stream.
+THEORY_TABLE_NAMES = ("theory", "theory_density", "validation", "neighbours")
+# The table of the families stage, which needs no lengths.
+FAMILY_TABLE = "exponential_normal"
+THEORY_LEVELS = ("iid", "renewal", "moments", "distribution")
+# Packing policies that theory describes.
+THEORY_PACKING = "concat_split"
 # Tables that the report shows as pages to search; the others are samples for figures.
 PAGE_TABLES = ("metrics", "comparison", "slopes", "calibration")
 # Figure -> the tables that it is drawn from.
@@ -24,12 +31,18 @@ FIGURE_TABLES = {
     "variance": ("metrics", "slopes"),
     "stragglers": ("metrics",),
     "length_distributions": ("length_curves",),
+    "theory_validation": ("metrics", "validation"),
+    "theory_density": ("rank_costs", "theory_density"),
+    "exponential_normal": ("exponential_normal",),
+    "law_bends": ("metrics", "theory", "neighbours"),
     "calibration_fit": ("calibration_fit",),
     "calibration_imbalance": ("calibration",),
     "artifact_metrics": ("artifact_metrics",),
 }
 # Drawn only where a kernel is timed and calibrated.
 CALIBRATION_FIGURES = ("calibration_fit", "calibration_imbalance")
+# Drawn only where packs are cut as theory assumes.
+THEORY_FIGURES = ("theory_validation", "theory_density", "law_bends")
 # Drawn only where two artifacts are compared.
 COMPARE_FIGURES = ("artifact_metrics",)
 # Figure -> the stage whose results it shows, as a category of the report.
@@ -40,6 +53,10 @@ FIGURE_STAGES = {
     "variance": "Balance of the ranks",
     "stragglers": "Balance of the ranks",
     "length_distributions": "Document lengths",
+    "theory_validation": "Theory",
+    "theory_density": "Theory",
+    "exponential_normal": "Theory",
+    "law_bends": "Theory",
     "calibration_fit": "Measured kernels",
     "calibration_imbalance": "Measured kernels",
 }

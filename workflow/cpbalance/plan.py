@@ -5,7 +5,7 @@ two swapped values would go unnoticed if each were a param of its own.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -15,9 +15,13 @@ from cpbalance.names import (
     CALIBRATED,
     CALIBRATION_FIGURES,
     COMPARE_FIGURES,
+    FAMILY_TABLE,
     FIGURE_TABLES,
     PAGE_TABLES,
     TABLE_NAMES,
+    THEORY_FIGURES,
+    THEORY_PACKING,
+    THEORY_TABLE_NAMES,
 )
 from cpbalance.shards import all_shards
 from cpbalance.tables import canonical_json, file_digest
@@ -85,10 +89,32 @@ class Plan:
             for lengths, packing, cp_size in self._series()
         ]
 
-    def table_files(self) -> list[str]:
+    @property
+    def has_theory(self) -> bool:
+        """Whether packs are cut as theory assumes."""
+        return THEORY_PACKING in self.config.packing
+
+    def theory_files(self, folder: str = "theory") -> list[str]:
+        """Predictions of all lengths; of ``theory/density``, their densities. None without theory."""
+        names = self.config.lengths if self.has_theory else ()
+        return [f"{self.results}/{folder}/{name}.parquet" for name in names]
+
+    def aggregate_files(self) -> list[str]:
         """Outputs of the aggregate stage."""
-        names = [f"{table}.{ending}" for table in TABLE_NAMES for ending in ("parquet", "csv")]
-        return [f"{self.results}/tables/{name}" for name in (*names, "headline.txt")]
+        names = (*TABLE_NAMES, *(THEORY_TABLE_NAMES if self.has_theory else ()))
+        return [*self._tables(names), f"{self.results}/tables/headline.txt"]
+
+    def family_files(self) -> list[str]:
+        """Outputs of the families stage."""
+        return self._tables([FAMILY_TABLE])
+
+    def table_files(self) -> list[str]:
+        """All tables, and the headline."""
+        return [*self.aggregate_files(), *self.family_files()]
+
+    def _tables(self, names: Iterable[str]) -> list[str]:
+        files = product(names, ("parquet", "csv"))
+        return [f"{self.results}/tables/{name}.{ending}" for name, ending in files]
 
     def figure_files(self) -> list[str]:
         """Outputs of the plot stage."""
@@ -101,6 +127,7 @@ class Plan:
     def figures(self) -> list[str]:
         """Figures that this experiment has."""
         left_out = {*COMPARE_FIGURES, *(() if any(self._calibrated()) else CALIBRATION_FIGURES)}
+        left_out.update(() if self.has_theory else THEORY_FIGURES)
         return [name for name in FIGURE_TABLES if name not in left_out]
 
     def _calibrated(self) -> Iterator[tuple[str, str]]:
@@ -167,21 +194,61 @@ class Plan:
             "CP": ", ".join(map(str, self.config.cluster.cp_sizes)),
         }
 
-    def sample_arguments(self, lengths: str) -> str:
-        """Arguments of ``cpbalance sample`` but for its output."""
+    def _lengths_arguments(self, lengths: str) -> dict[str, object]:
         source = self.config.lengths[lengths]
-        cluster = self.config.cluster
-        arguments = {
+        arguments: dict[str, object] = {
             "name": lengths,
             "lengths": canonical_json(source.model_dump(exclude_none=True)),
-            "tokens-per-gpu": cluster.tokens_per_gpu,
-            "tokens-per-step": cluster.tokens_per_step,
-            "steps": self.config.steps,
-            "seed": self.config.seed,
         }
         if isinstance(source, LengthsFile):
             arguments["digest"] = self.digests[lengths]
-        return _join(arguments)
+        return arguments
+
+    def sample_arguments(self, lengths: str) -> str:
+        """Arguments of ``cpbalance sample`` but for its output."""
+        cluster = self.config.cluster
+        return _join(
+            {
+                **self._lengths_arguments(lengths),
+                "tokens-per-gpu": cluster.tokens_per_gpu,
+                "tokens-per-step": cluster.tokens_per_step,
+                "steps": self.config.steps,
+                "seed": self.config.seed,
+            }
+        )
+
+    def theory_inputs(self) -> list[str]:
+        """The calibrations that costs stand for."""
+        pairs = product(self.config.attention, self.config.costs)
+        return [path for pair in pairs for path in self.cost_inputs(*pair)]
+
+    def theory_arguments(self, lengths: str) -> str:
+        """Arguments of ``cpbalance theory`` but for its outputs."""
+        cluster = self.config.cluster
+        shapes = {name: shape.model_dump() for name, shape in self.config.attention.items()}
+        calibrations = {
+            f"{attention}/{cost}": path
+            for attention, cost in product(self.config.attention, self.config.costs)
+            for path in self.cost_inputs(attention, cost)
+        }
+        arguments = {
+            **self._lengths_arguments(lengths),
+            "world-size": cluster.world_size,
+            "tp-size": cluster.tp_size,
+            "tokens-per-gpu": cluster.tokens_per_gpu,
+            "attentions": canonical_json(shapes),
+            "calibrations": canonical_json(calibrations),
+        }
+        cp_sizes = " ".join(map(str, cluster.cp_sizes))
+        costs = shlex.join(self.config.costs)
+        return f"{_join(arguments)} --cp-sizes {cp_sizes} --costs {costs}"
+
+    def families_arguments(self) -> str:
+        """Arguments of ``cpbalance families`` but for its output."""
+        theory = self.config.theory
+        cvs = " ".join(map(str, theory.normal_cvs))
+        numbers = {"packs": theory.monte_carlo_packs, "seed": self.config.seed}
+        return f"--normal-cvs {cvs} {_join(numbers)}"
 
     def pack_arguments(self, packing: str, cp_size: str | int, part: str = "") -> str:
         """Arguments of ``cpbalance pack`` but for its files."""

@@ -249,6 +249,81 @@ ARTIFACT_METRICS = Schema(
         "overlap": (pa.bool_(), "whether the intervals overlap"),
     },
 )
+_SERIES_OF_THEORY = {name: column for name, column in _SERIES.items() if name != "source"}
+THEORY = Schema(
+    "theory",
+    1,
+    {
+        **_SERIES_OF_THEORY,
+        "cp_size": (pa.int32(), "1"),
+        "groups": (pa.int32(), "1"),
+        "level": (pa.string(), "iid, renewal, moments or distribution"),
+        "mean": (pa.float64(), "that of the cost"),
+        "variance": (pa.float64(), "square of the cost's"),
+        "cv": (pa.float64(), "1"),
+        "skewness": (pa.float64(), "1"),
+        "expected_max": (pa.float64(), "that of the cost"),
+        "expected_min": (pa.float64(), "that of the cost"),
+        "imbalance": (pa.float64(), "1"),
+        "max_over_mean": (pa.float64(), "1"),
+        "max_over_min": (pa.float64(), "1"),
+        "waiting_share": (pa.float64(), "1"),
+        "neighbour_correlation": (pa.float64(), "1"),
+        "relative_error": (pa.float64(), "1, numerical"),
+        "note": (pa.string(), "text"),
+    },
+)
+THEORY_DENSITY = Schema(
+    "theory_density",
+    1,
+    {
+        **_SERIES_OF_THEORY,
+        "cp_size": (pa.int32(), "1"),
+        "relative_cost": (pa.float64(), "mean cost of this CP degree"),
+        "density": (pa.float64(), "per mean cost"),
+    },
+)
+VALIDATION = Schema(
+    "validation",
+    1,
+    {
+        **_SERIES_OF_THEORY,
+        "cp_size": (pa.int32(), "1"),
+        "level": (pa.string(), "iid, renewal, moments or distribution"),
+        "metric": (pa.string(), "name"),
+        "predicted": (pa.float64(), "as value in metrics"),
+        "simulated": (pa.float64(), "as value in metrics"),
+        "standard_error": (pa.float64(), "as value in metrics"),
+        "relative_error": (pa.float64(), "1, predicted over simulated less 1"),
+        "z": (pa.float64(), "1"),
+    },
+)
+NEIGHBOURS = Schema(
+    "neighbours",
+    1,
+    {
+        **_SERIES_OF_THEORY,
+        "cp_size": (pa.int32(), "1"),
+        "quantity": (pa.string(), "correlation, shuffled_correlation or shuffled_imbalance"),
+        "simulated": (pa.float64(), "1"),
+        "standard_error": (pa.float64(), "1"),
+        "predicted": (pa.float64(), "1"),
+    },
+)
+EXPONENTIAL_NORMAL = Schema(
+    "exponential_normal",
+    1,
+    {
+        "normal_cv": (pa.float64(), "1"),
+        "pack": (pa.string(), "documents (a fixed number of them) or tokens (a fixed budget)"),
+        "exponential": (pa.float64(), "variance per document, mean length⁴"),
+        "normal": (pa.float64(), "variance per document, mean length⁴"),
+        "ratio": (pa.float64(), "1"),
+        "monte_carlo": (pa.float64(), "1, the ratio from simulated packs"),
+        "standard_error": (pa.float64(), "1"),
+        "z": (pa.float64(), "1"),
+    },
+)
 SCHEMAS = {
     schema.name: schema
     for schema in (
@@ -265,6 +340,11 @@ SCHEMAS = {
         LENGTH_CURVES,
         ARTIFACT_SETTINGS,
         ARTIFACT_METRICS,
+        THEORY,
+        THEORY_DENSITY,
+        VALIDATION,
+        NEIGHBOURS,
+        EXPONENTIAL_NORMAL,
     )
 }
 

@@ -5,8 +5,10 @@ rule aggregate_statistics:
         lengths=plan.lengths_files(),
         timings=plan.timing_files(),
         fits=plan.calibration_files("parquet"),
+        theory=plan.theory_files(),
+        densities=plan.theory_files("theory/density"),
     output:
-        plan.table_files(),
+        plan.aggregate_files(),
     log:
         "logs/aggregate_statistics.log",
     conda:
@@ -18,10 +20,11 @@ rule aggregate_statistics:
     shell:
         "cpbalance --log {log} aggregate --costs {input.costs} --lengths {input.lengths}"
         " --timings {input.timings} --fits {input.fits}"
+        " --theory {input.theory} --densities {input.densities}"
         " {params.args} --output-dir {params.folder}"
 
 
 rule tables:
-    """Tidy tables: metrics with intervals, comparison with published values, slopes."""
+    """Tidy tables: metrics with intervals, comparison with published values, slopes, theory."""
     input:
         plan.table_files(),

@@ -20,6 +20,8 @@ COMMANDS = (
     "sample",
     "pack",
     "simulate",
+    "theory",
+    "families",
     "merge",
     "time",
     "kernels",

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from cpbalance.aggregate import (
     published_rows,
     slopes_table,
 )
+from cpbalance.aggregate_theory import neighbours_table, theory_rows, validation_table
 from cpbalance.errors import InputError
 from cpbalance.headline import headline
 from cpbalance.measured import calibration_table, measured_series
 from cpbalance.metrics import step_statistics
+from cpbalance.names import THEORY_PACKING
 from cpbalance.published import DISTRIBUTIONS, published_values
 from cpbalance.tables import (
     CALIBRATION,
@@ -30,9 +33,14 @@ from cpbalance.tables import (
     LENGTH_CURVES,
     LENGTHS,
     METRICS,
+    NEIGHBOURS,
     RANK_COSTS,
     SLOPES,
+    THEORY,
+    THEORY_DENSITY,
     TIMINGS,
+    VALIDATION,
+    Schema,
     iter_row_groups,
     read_provenance,
     read_table,
@@ -46,6 +54,8 @@ HELP = "metrics with intervals, comparisons and slopes, as tidy tables"
 # What the distribution figures draw: no more packs than a reader's eye, and their file, can hold.
 SAMPLED_STEPS = 100
 SAMPLED_DOCUMENTS = 1_000_000
+# Row groups whose packs are compared with their neighbours.
+NEIGHBOUR_BLOCKS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", type=Path, nargs="+", required=True)
     parser.add_argument("--timings", type=Path, nargs="*", default=[], help="measured kernels")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="tables of calibrations")
+    parser.add_argument(
+        "--theory", type=Path, nargs="*", default=[], help="predictions of the theory stage"
+    )
+    parser.add_argument(
+        "--densities", type=Path, nargs="*", default=[], help="densities of the theory stage"
+    )
     parser.add_argument(
         "--references",
         default="{}",
@@ -104,6 +120,16 @@ def _length_curves(path: Path) -> pd.DataFrame:
     return length_curves(read_provenance(path, LENGTHS)["name"], np.concatenate(parts))
 
 
+def _together(paths: list[Path], schema: Schema) -> pd.DataFrame:
+    return _stacked([read_table(path, schema).to_pandas() for path in paths], schema)
+
+
+def _stacked(frames: list[pd.DataFrame], schema: Schema) -> pd.DataFrame:
+    filled = [frame for frame in frames if len(frame)]
+    empty = pd.DataFrame({name: [] for name in schema.columns})
+    return pd.concat(filled, ignore_index=True) if filled else empty
+
+
 def run(args: argparse.Namespace) -> None:
     """Write all tables, as Parquet and CSV, and the headline as text."""
     references = json.loads(args.references)
@@ -112,7 +138,8 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(
                 f"reference of {name} is {distribution!r}: use one of {', '.join(DISTRIBUTIONS)}"
             )
-    costs, ranks = [], []
+    theory = _together(args.theory, THEORY)
+    costs, ranks, neighbours = [], [], []
     for path in args.costs:
         provenance = read_provenance(path, COSTS)
         pack = provenance["source"]
@@ -123,6 +150,11 @@ def run(args: argparse.Namespace) -> None:
         costs.append(item)
         mean = statistics.shift + float(statistics.per_step[:, 0].mean())
         ranks.append(_rank_costs(path, item, mean))
+        if args.theory and item.series["packing"] == THEORY_PACKING:
+            blocks = islice(_blocks(path, pack["dp_size"]), NEIGHBOUR_BLOCKS)
+            neighbours.append(
+                neighbours_table(item.series, item.cp_size, np.concatenate(list(blocks)), theory)
+            )
     for path in args.timings:
         times = pack_times(read_table(path, TIMINGS))
         for series, cp_size, cost in measured_series(read_provenance(path, TIMINGS), times):
@@ -137,12 +169,14 @@ def run(args: argparse.Namespace) -> None:
     metrics = pd.concat(
         [
             metrics_table(costs, args.confidence),
+            theory_rows(theory),
             published_rows(published, references, first["packing"], first["attention"]),
         ],
         ignore_index=True,
     )
+    metrics["steps"] = metrics["steps"].astype("Int64")
     made = {"stage": "aggregate", "confidence": args.confidence, "bootstrap": args.bootstrap}
-    tables = (
+    tables = [
         (METRICS, metrics),
         (COMPARISON, comparison_table(costs, published, references)),
         (SLOPES, slopes_table(costs, args.confidence)),
@@ -150,7 +184,14 @@ def run(args: argparse.Namespace) -> None:
         (CALIBRATION_FIT, fits),
         (CALIBRATION, calibration_table(fits)),
         (LENGTH_CURVES, pd.concat(map(_length_curves, args.lengths), ignore_index=True)),
-    )
+    ]
+    if args.theory:
+        tables += [
+            (THEORY, theory),
+            (THEORY_DENSITY, _together(args.densities, THEORY_DENSITY)),
+            (VALIDATION, validation_table(costs, theory)),
+            (NEIGHBOURS, _stacked(neighbours, NEIGHBOURS)),
+        ]
     for schema, frame in tables:
         write_frame(args.output_dir / f"{schema.name}.parquet", schema, frame, made)
     text = headline(
