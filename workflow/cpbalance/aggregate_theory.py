@@ -36,7 +36,7 @@ def theory_rows(theory: pd.DataFrame) -> pd.DataFrame:
 
 
 def validation_table(costs: Iterable[Costs], theory: pd.DataFrame) -> pd.DataFrame:
-    """Predicted against simulated (measured items are left out), one row per series, CP degree, level and metric."""
+    """Predicted against simulated, one row per series, CP degree, level and metric; no measured."""
     known = theory.set_index([*THEORY_SERIES, "cp_size", "level"])
     rows: list[dict[str, Any]] = []
     for item in costs:

@@ -95,7 +95,7 @@ class Plan:
         return THEORY_PACKING in self.config.packing
 
     def theory_files(self, folder: str = "theory") -> list[str]:
-        """Predictions of all lengths; of ``theory/density``, their densities. None without theory."""
+        """Predictions of all lengths; in ``theory/density`` their densities."""
         names = self.config.lengths if self.has_theory else ()
         return [f"{self.results}/{folder}/{name}.parquet" for name in names]
 
