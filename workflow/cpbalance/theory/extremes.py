@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 # Gauss-Legendre nodes for the integral over the tilt, and points for the double sum of max/min.
 TILT_NODES = 48
 RATIO_POINTS = 384
+# Masses below this weigh nothing, and their weighted places would be rounding.
+NEGLIGIBLE = 1e-30
 # Half-width, in standard deviations, and points of the grid of a normal law.
 NORMAL_WIDTH, NORMAL_POINTS = 9.0, 4001
 
@@ -167,7 +169,7 @@ def _max_over_min(values: Floats, masses: Floats, counts: Floats) -> float:
     points = np.pad(values, (0, padding)).reshape(-1, step)
     pooled = np.einsum("lps,l->ps", weights, counts.astype(float))
     total = pooled.sum(axis=1)
-    kept = total > 0
+    kept = total > NEGLIGIBLE
     at = (pooled * points).sum(axis=1)[kept] / total[kept]
     below = np.cumsum(weights.sum(axis=2)[:, kept], axis=1)
     before = np.concatenate([np.zeros((len(counts), 1)), below], axis=1)
