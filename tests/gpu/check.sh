@@ -24,8 +24,9 @@ echo "== kernels"
 cpbalance kernels | tee "$out/kernels.txt"
 
 echo "== tests of the adapters"
-"$python" -m pytest --noconftest -q -p no:cacheprovider -k "not wheel" \
-  tests/unit/test_kernels.py tests/unit/test_cuda_device.py tests/gpu | tee "$out/tests.txt"
+"$python" -m pytest --noconftest -q -p no:cacheprovider -k "not wheel" tests/gpu \
+  tests/unit/test_kernels.py tests/unit/test_kernel_choice.py tests/unit/test_cuda_device.py \
+  | tee "$out/tests.txt"
 
 for layer in full-mha full-gqa causal-mha causal-gqa; do
   case $layer in *mha) kv=64 ;; *) kv=8 ;; esac

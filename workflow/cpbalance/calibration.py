@@ -1,8 +1,8 @@
 """Fits a kernel's time to measured calls, and says how far to trust the fit.
 
 The model is that of :mod:`cpbalance.kernel_time`: fixed + per segment + per token + per FLOP of
-whole tiles, with coefficients of at least zero. Relative errors are minimised (a
-call of 1 ms off by 1% counts as much as one of 100 ms), by non-negative least squares.
+whole tiles, with coefficients of at least zero. Relative errors are minimised (a call of 1 ms off
+by 1% counts as much as one of 100 ms), by non-negative least squares.
 
 Models with fewer terms and with other tiles compete by the squared error on packs held out. The
 smallest that is as good as the best is taken: one whose errors exceed the best one's, pack by pack,

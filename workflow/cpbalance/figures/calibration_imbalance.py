@@ -36,15 +36,17 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         )
         for row in rows.itertuples():
             panel.annotate(
-                f"{100 * row.relative_difference:+.1f}%",
+                f"{100 * row.relative_difference:+.1f}%".replace("-", "−"),
                 (row.cp_size, row.measured_imbalance),
-                xytext=(4, 5),
+                xytext=(0, 6),
                 textcoords="offset points",
+                ha="center",
                 fontsize=6,
             )
         cp_axis(panel, sorted(frame["cp_size"].unique()))
+        panel.set_xlim(frame["cp_size"].min() / 1.4, frame["cp_size"].max() * 1.4)
         panel.set_title(" · ".join(key[:3] + key[3:] * (frame["direction"].nunique() > 1)))
-        panel.set_ylim(bottom=0, top=1.12 * frame["measured_imbalance"].max())
+        panel.set_ylim(bottom=0, top=1.15 * frame["measured_imbalance"].max())
         panel.label_outer()
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
