@@ -7,11 +7,11 @@ ARGS ?=
 PYTEST_ARGS ?=
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
-.PHONY: help run test lint format bench schema clean
+.PHONY: help run slurm slurm-check slurm-estimate test lint format bench schema clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.cpu: envs/cpu.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,9 +29,24 @@ $(VENV)/.dev: $(VENV)/.cpu envs/dev.txt
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r envs/cpu.txt -r envs/dev.txt
 	@touch $@
 
+$(VENV)/.h100: $(VENV)/.cpu envs/h100.txt
+	@echo "Installing what GPU nodes need into $(VENV) (several GB the first time)"
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r envs/h100.txt
+	@touch $@
+
 run: $(VENV)/.cpu  ## the default experiment: results/article/
 	@$(IN_VENV) scripts/run.sh --cores $(CORES) $(ARGS)
 	@cat results/article/tables/headline.txt
+
+slurm: $(VENV)/.h100  ## config/h100.yaml on a cluster; goes on after a lost login node
+	@$(IN_VENV) cpbalance slurm check --profile slurm-h100
+	@$(IN_VENV) scripts/run.sh --cancel-jobs --profile slurm-h100 $(ARGS)
+
+slurm-check: $(VENV)/.cpu  ## whether this site can run what the profile asks for
+	@$(IN_VENV) cpbalance slurm check --profile slurm-h100
+
+slurm-estimate: $(VENV)/.cpu  ## GPU-minutes that config/h100.yaml will take
+	@$(IN_VENV) cpbalance estimate --configfile config/h100.yaml
 
 test: $(VENV)/.dev  ## every test that this machine can run
 	@$(IN_VENV) pytest $(PYTEST_ARGS)

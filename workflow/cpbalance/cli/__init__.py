@@ -34,6 +34,7 @@ COMMANDS = (
     "schema",
     "slurm",
     "preflight",
+    "estimate",
 )
 
 # The machine's storage said no: nothing that code could do better.
