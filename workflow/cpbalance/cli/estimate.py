@@ -40,6 +40,6 @@ def run(args: argparse.Namespace) -> None:
     print(f"{sum(c.jobs for c in costs)} GPU jobs, {least} to {most:.0f} GPU-minutes in all.")
     print(
         f"Least: {PASSES} passes, the fewest that settle a pack, with call times of the model "
-        f"{MODEL}.\nMost: the whole budget. Assumed, not measured: {1e3 * CALL_S:.0f} ms around each "
+        f"{MODEL}.\nMost: the whole budget. Assumed, not measured: {1e3 * CALL_S:.0f} ms around a "
         f"call, {START_S:.0f} s around each job."
     )
