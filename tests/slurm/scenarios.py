@@ -193,7 +193,9 @@ def nothing(workspace, cluster):
 @scenario()
 def whole_experiment(workspace, cluster):
     workspace.forget()
-    workspace.submit().check()
+    run = workspace.submit("--verbose").check()
+    calls = [line for line in run.output.splitlines() if line.startswith("sbatch call: ")]
+    (workspace.folder / "sbatch.txt").write_text("\n".join(calls))
 
 
 @scenario()
@@ -258,7 +260,7 @@ def gpu_is_not_the_expected_one(workspace, cluster):
 
 @scenario(group=ALONE)
 def controllers_go_away(workspace, cluster):
-    workspace.set_timing(budget_s=12)
+    workspace.set_timing(budget_s=16)
     run = workspace.submit(TIMING)
     job = workspace.running()
     for name, seconds in (("slurmctld", 5), ("slurmdbd", 3), (job.nodes, 1)):

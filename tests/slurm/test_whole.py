@@ -1,5 +1,7 @@
 """The small experiment through the profile: what is submitted where, and what comes out."""
 
+import shlex
+
 import pandas as pd
 import pytest
 import yaml
@@ -7,6 +9,7 @@ from cpbalance.tables import TIMINGS, read_provenance, read_table
 
 from tests.slurm.cluster import GPU_NODES, call
 from tests.slurm.workspace import TIMING
+from tests.workflow.harness import REPOSITORY
 
 # Stages that measure nothing write the same bytes everywhere.
 EXACT = ("lengths", "packs", "costs", "theory")
@@ -56,6 +59,29 @@ def test_jobs_ask_for_what_the_site_settings_say(outcomes):
     for job in workspace.jobs("prepare"):
         assert job.memory == f"{site['cpu_mem_mb']}M"
         assert job.limit == f"{3 * site['cpu_minutes']}:00"
+
+
+@pytest.mark.story("whole_experiment")
+def test_the_gpu_job_is_submitted_as_documented(outcomes):
+    workspace = outcomes("whole_experiment")
+    calls = (workspace.folder / "sbatch.txt").read_text().splitlines()
+    (call,) = [line for line in calls if "--comment rule_time_kernels" in line]
+    documented = (REPOSITORY / "profiles/README.md").read_text()
+    (line,) = [line for line in documented.splitlines() if line.startswith("sbatch --parsable")]
+    site = yaml.safe_load((workspace.folder / "profiles/site.yaml").read_text())
+    for default, here in (
+        ("-t 60", f"-t {site['gpu_minutes']} -C {site['constraint']}"),
+        ("--mem 16000", f"--mem {site['gpu_mem_mb']}"),
+        ("--cpus-per-task=4", f"--cpus-per-task={site['gpu_cpus']}"),
+        ("CLONE", str(workspace.folder)),
+    ):
+        assert line.count(default) == 1
+        line = line.replace(default, here)
+    words = shlex.split(call.removeprefix("sbatch call: ").partition(" --wrap=")[0])
+    for name in ("--job-name", "--output", "--comment"):
+        at = words.index(name)
+        del words[at : at + 2]
+    assert words == line.split()
 
 
 @pytest.mark.story("whole_experiment")

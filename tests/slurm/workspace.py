@@ -73,7 +73,7 @@ class SlurmWorkspace(Workspace):
 
     def forget(self) -> None:
         """Back to a fresh clone."""
-        for name in ("results", "logs", ".snakemake"):
+        for name in ("results", "logs", "notes", ".snakemake"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def set_fault(self, **fault: object) -> None:

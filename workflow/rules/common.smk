@@ -45,6 +45,12 @@ RESULTS = plan.results
 # Captions of the report read the settings with their defaults, or those of the artifact.
 config.update(plan.config.model_dump(mode="json"))
 REPORT_LABELS = plan.report_labels()
+
+
+# Used with --software-deployment-method apptainer only; see envs/h100.def.
+container: "envs/h100.sif"
+
+
 # Used with --software-deployment-method conda only.
 CPU_ENVIRONMENT = "../../envs/cpu.yaml"
 TIMING_ENVIRONMENT = "../../envs/h100.yaml"
