@@ -14,6 +14,7 @@ from tests.workflow.harness import Workspace
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("journeys")]
 ARTIFACT = "results/tiny/tiny.crate.zip"
 TABLE = "results/tiny/tables/metrics.csv"
+FIGURES = "results/tiny/figures"
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +26,25 @@ def artifact(finished, tmp_path_factory):
     return folder / ARTIFACT
 
 
+@pytest.fixture(scope="module")
+def measured(timed, tmp_path_factory):
+    """The artifact of a run that timed a kernel."""
+    folder = tmp_path_factory.mktemp("measured") / "copy"
+    shutil.copytree(timed.folder, folder, symlinks=True)
+    Workspace.at(folder).snakemake("artifact", config="timed.yaml")
+    return folder / ARTIFACT
+
+
 @pytest.fixture
 def empty(tmp_path):
     """A clone in which nothing has run."""
     return Workspace(tmp_path / "empty")
 
 
-def test_another_folder_and_another_number_of_cores_give_the_same_bytes(artifact, empty):
-    empty.snakemake("--cores", "1", "artifact")
+def test_its_own_settings_make_the_same_bytes_elsewhere_on_another_number_of_cores(artifact, empty):
+    with zipfile.ZipFile(artifact) as archive:
+        archive.extract("config.json", empty.folder)
+    empty.snakemake("--cores", "1", "artifact", config="config.json")
     assert (empty.folder / ARTIFACT).read_bytes() == artifact.read_bytes()
 
 
@@ -52,16 +64,19 @@ def test_figures_from_an_artifact_are_those_of_the_run(finished, artifact, empty
     assert empty.jobs(*drawing) == {}
 
 
-def test_drawing_needs_no_kernel_package(finished, artifact, empty, tmp_path, monkeypatch):
+def test_drawing_needs_no_kernel_package(timed, measured, empty, monkeypatch):
     """No torch, no kernel package, no GPU: importing one ends the process."""
     for name in ("torch", "flash_attn", "flash_attn_interface", "fa3_fwd_interface"):
         (empty.folder / "workflow" / name).mkdir()
         module = empty.folder / "workflow" / name / "__init__.py"
         module.write_text(f"raise SystemExit('{name} was imported')")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    figure = "results/tiny/figures/imbalance.pdf"
-    empty.snakemake(figure, "--config", f"artifact={artifact}")
-    assert (empty.folder / figure).read_bytes() == (finished.folder / figure).read_bytes()
+    planned = empty.jobs("figures", "--config", f"artifact={measured}")
+    assert "time_kernels" not in planned and planned["import_tables"] == 1
+    assert planned["render_figures"] == len(list((timed.folder / FIGURES).glob("*.pdf")))
+    figure = f"{FIGURES}/calibration_imbalance.pdf"
+    empty.snakemake(figure, "--config", f"artifact={measured}")
+    assert (empty.folder / figure).read_bytes() == (timed.folder / figure).read_bytes()
 
 
 @pytest.fixture
@@ -120,15 +135,6 @@ def test_large_stages_are_in_by_choice(clone):
     assert "lengths/corpus.parquet" in names
     assert "packs/exponential/concat_split/cp2.parquet" in names
     assert not any(name.startswith("costs/") for name in names)
-
-
-@pytest.fixture(scope="module")
-def measured(timed, tmp_path_factory):
-    """The artifact of a run that timed a kernel."""
-    folder = tmp_path_factory.mktemp("measured") / "copy"
-    shutil.copytree(timed.folder, folder, symlinks=True)
-    Workspace.at(folder).snakemake("artifact", config="timed.yaml")
-    return folder / ARTIFACT
 
 
 def test_timings_from_an_artifact_with_simulations_from_here(timed, measured, empty):
