@@ -14,7 +14,7 @@ from cpbalance.calibration import (
 from cpbalance.cli import main
 from cpbalance.errors import InputError
 from cpbalance.kernel_time import TERMS, KernelTime, fitted_model
-from cpbalance.tables import CALIBRATION_FIT, read_table
+from cpbalance.tables import CALIBRATION_FIT, COSTS, read_provenance, read_table
 from cpbalance.tiles import ALTERNATIVES, EXACT, Tile, known_tile, tile_pairs, tiles_to_try
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,6 +184,26 @@ def test_calibrate_writes_model_errors_and_table(timed):
     assert (forward["predicted"].to_numpy() > 0).all()
     model = fitted_model(found, "file")
     assert model.coefficients == fitted["coefficients"]
+
+
+def test_a_simulated_time_says_what_it_follows_from(timed, capsys):
+    folder, files = timed
+    assert run_calibrate(folder, files) == 0
+    output = folder / "costs.parquet"
+    words = ["simulate", "--packs", str(files[1]), "--q-heads", "8", "--kv-heads", "8"]
+    words += ["--head-dim", "16", "--causal", "--cost", "calibrated:torch_cpu"]
+    words += ["--calibration", str(folder / "torch_cpu.json"), "--output", str(output)]
+    assert main(words) == 0
+    # Timed with 4 heads at CP 1 and 2 at CP 2; a rank of this layer has 4.
+    assert "extrapolation" not in capsys.readouterr().err
+    provenance = read_provenance(output, COSTS)
+    assert provenance["cost_unit"] == "ms"
+    assert provenance["calibration"]["kernel"] == "torch_cpu"
+    assert provenance["calibration"]["valid"]["q_heads"] == [2, 4]
+    words[4] = words[6] = "64"
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "was fitted to 2 to 4 query heads a call; 32 are an extrapolation" in said
 
 
 def test_calibrate_refuses_what_does_not_belong_together(timed, capsys):

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cpbalance.attention import attention_pairs
+from cpbalance.attention import attention_pairs, heads_per_rank
 from cpbalance.cli.attention_arguments import add_attention_arguments, attention_of
-from cpbalance.cli.calibration_arguments import add_calibration_argument, load_calibration
+from cpbalance.cli.calibration_arguments import (
+    add_calibration_argument,
+    calibration_facts,
+    load_calibration,
+)
 from cpbalance.costs import cost_model
 from cpbalance.tables import COSTS, PACKS, iter_row_groups, read_provenance, table_writer
 
@@ -40,6 +44,10 @@ def run(args: argparse.Namespace) -> None:
         "cost_unit": model.unit,
         "source": source,
     }
+    q_heads, _ = heads_per_rank(attention, source["cp_size"])
+    facts = calibration_facts(args.calibration, q_heads)
+    if facts is not None:
+        provenance["calibration"] = facts
     with table_writer(args.output, COSTS, provenance) as writer:
         for group in iter_row_groups(args.packs, PACKS):
             step, pack = group["step"].to_numpy(), group["pack"].to_numpy()
