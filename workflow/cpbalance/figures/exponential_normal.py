@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import COLUMN, new_figure
+from cpbalance.figures.style import COLUMN, below, new_figure
 from cpbalance.theory.families import EXPONENTIAL, normal_variance
 
 _LOOKS = {
@@ -17,7 +17,7 @@ _LOOKS = {
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """Ratio of variances against σ/μ of the normal lengths: formulas, and simulated packs."""
     frame = tables["exponential_normal"]
-    figure, axes = new_figure(1, 1, width=COLUMN, height=2.6)
+    figure, axes = new_figure(1, 1, width=COLUMN, height=2.9)
     panel = axes[0, 0]
     grid = np.geomspace(frame["normal_cv"].min(), frame["normal_cv"].max(), 100)
     for index, (kind, (label, dash, marker)) in enumerate(_LOOKS.items()):
@@ -39,7 +39,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             )  # fmt: skip
     panel.set(xscale="log", yscale="log", xlabel="σ/μ of the normal lengths")
     panel.set_xlim(grid[0] / 1.8, grid[-1] * 1.8)
-    panel.set_ylim(frame["ratio"].min() / 8, frame["ratio"].max() * 2)
+    panel.set_ylim(frame["ratio"].min() / 2, frame["ratio"].max() * 2)
     panel.set_ylabel("variance of exponential lengths\n/ of normal ones")
-    panel.legend(loc="lower left", fontsize=6.5)
+    below(figure, panel)
     return figure, frame

@@ -6,35 +6,36 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import below, new_figure, panel_rows, row_title
+from cpbalance.figures.style import below, main_cost, new_figure, panel_rows, row_title
 
 _KEYS = ("packing", "attention", "cost")
 # Panels of a row: the degrees where shapes differ most, and the last.
 _PANELS = 4
 _BINS = 60
+# Cells of the predicted density, so that a cost with steps of its own, like one counted in tiles,
+# shows as its average over what the eye tells apart.
+_CELLS = 120
+# Shares of packs beyond either end of a panel.
+_BEYOND = 1e-4
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
-    """A row for each lengths, a column for some CP degrees."""
-    ranks, density = tables["rank_costs"], tables["theory_density"]
+    """A row for each lengths, a column for some CP degrees; the first cost."""
+    ranks, density = main_cost(tables["rank_costs"]), main_cost(tables["theory_density"])
     rows = panel_rows(density, ("lengths", *_KEYS))
     sizes = sorted(density["cp_size"].unique())
-    chosen = [
-        sizes[i] for i in np.unique(np.linspace(0, len(sizes) - 1, _PANELS).round().astype(int))
-    ]
-    figure, axes = new_figure(len(rows), len(chosen), height=1.45)
+    places = np.unique(np.linspace(0, len(sizes) - 1, _PANELS).round().astype(int))
+    figure, axes = new_figure(len(rows), len(places), height=1.45)
     shown = []
     for i, key in enumerate(rows):
-        for j, cp_size in enumerate(chosen):
-            law = _of(density, key, cp_size)
+        for j, cp_size in enumerate(sizes[place] for place in places):
+            law = _averaged(_of(density, key, cp_size))
             counted = _histogram(_of(ranks, key, cp_size)["relative_cost"], law)
             _panel(axes[i, j], counted, law)
-            names = dict(zip(("lengths", *_KEYS), key, strict=True))
+            names = dict(zip(("lengths", *_KEYS), key, strict=True), cp_size=cp_size)
             shown += [
-                counted.assign(what="simulated", **names, cp_size=cp_size),
-                law[["relative_cost", "density"]].assign(
-                    what="predicted", **names, cp_size=cp_size
-                ),
+                counted.assign(what="simulated", **names),
+                law.assign(what="predicted", **names),
             ]
             if i == 0:
                 axes[i, j].set_title(f"CP {cp_size}")
@@ -51,12 +52,23 @@ def _of(frame: pd.DataFrame, key: tuple[str, ...], cp_size: int) -> pd.DataFrame
     return frame[match & (frame["cp_size"] == cp_size)]
 
 
+def _averaged(law: pd.DataFrame) -> pd.DataFrame:
+    """The density averaged over cells between the costs that matter; empty for a constant cost."""
+    x, y = law["relative_cost"].to_numpy(), law["density"].to_numpy()
+    if len(x) < 2:
+        return pd.DataFrame({"from": [], "to": [], "density": []})
+    total = np.append(0, np.cumsum((y[1:] + y[:-1]) / 2 * np.diff(x)))
+    low, high = np.interp([_BEYOND, 1 - _BEYOND], total / total[-1], x)
+    edges = np.linspace(low, high, _CELLS + 1)
+    density = np.diff(np.interp(edges, x, total)) / np.diff(edges)
+    return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "density": density})
+
+
 def _histogram(values: pd.Series, law: pd.DataFrame) -> pd.DataFrame:
-    # Costs beyond the tabulated density are those of about one pack in a million.
-    low, high = law["relative_cost"].min(), law["relative_cost"].max()
-    edges = np.linspace(min(low, values.min()), max(high, values.max()), _BINS + 1)
+    ends = (law["from"].min(), law["to"].max()) if len(law) else (values.min(), values.max())
+    edges = np.linspace(*ends, _BINS + 1) if ends[1] > ends[0] else ends[0] + np.array([-0.5, 0.5])
     counts, _ = np.histogram(values, edges)
-    density = counts / counts.sum() / np.diff(edges)
+    density = counts / len(values) / np.diff(edges)
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "density": density})
 
 
@@ -64,14 +76,8 @@ def _panel(panel: Axes, counted: pd.DataFrame, law: pd.DataFrame) -> None:
     edges = np.append(counted["from"], counted["to"].iloc[-1])
     panel.stairs(counted["density"], edges, fill=True, color="0.8", label="simulated packs")
     panel.plot(
-        law["relative_cost"], law["density"], color=sns.color_palette("colorblind")[0], lw=1,
-        label="predicted",
+        (law["from"] + law["to"]) / 2, law["density"], color=sns.color_palette("colorblind")[0],
+        lw=1, label="predicted",
     )  # fmt: skip
     panel.set_yticks([])
-    # Up to where one pack in ten thousand lies.
-    total = law["density"].cumsum() / law["density"].sum()
-    inside = law["relative_cost"][(total > 1e-4) & (total < 1 - 1e-4)]
-    room = 0.05 * (inside.max() - inside.min())
-    panel.set_xlim(inside.min() - room, inside.max() + room)
-    tallest = max(counted["density"].max(), law["density"].quantile(0.999))
-    panel.set_ylim(0, 1.1 * tallest)
+    panel.set_ylim(bottom=0)

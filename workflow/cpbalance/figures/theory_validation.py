@@ -6,7 +6,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import below, cp_axis, new_figure, panel_rows, row_title
+from cpbalance.figures.style import below, cp_axis, main_cost, new_figure, panel_rows, row_title
 
 _KEYS = ("packing", "attention", "cost")
 # Source -> label, dash, width, mark of its error; the widest is drawn first.
@@ -18,9 +18,10 @@ _LEVELS = {
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
-    """A column for each lengths: imbalance above, relative error of the distribution below."""
+    """The first cost, a column for each lengths: imbalance above, relative errors below."""
     metrics = tables["metrics"].query("metric == 'imbalance'")
-    validation = tables["validation"].query("metric == 'imbalance' and level != 'moments'")
+    validation = main_cost(tables["validation"])
+    validation = validation.query("metric == 'imbalance' and level != 'moments'")
     lengths = list(dict.fromkeys(validation["lengths"]))
     series = panel_rows(validation, _KEYS)
     figure, axes = new_figure(2 * len(series), len(lengths), height=1.7, sharex=True, sharey="row")
@@ -35,7 +36,9 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             axes[2 * i, j].set_title(title)
             axes[2 * i, j].set_xlabel("")
         axes[2 * i, 0].set_ylabel("imbalance,\n(max − min) / mean")
-        axes[2 * i + 1, 0].set_ylabel("theory / simulated − 1,\n%")
+        axes[2 * i + 1, 0].set_ylabel("theory / simulated\n− 1, %")
+        # Once all is drawn: a limit set before stops the shared axis from growing.
+        axes[2 * i, 0].set_ylim(bottom=0)
     below(figure, axes[0, 0])
     return figure, validation
 
@@ -56,7 +59,6 @@ def _levels(panel: Axes, values: pd.DataFrame) -> None:
         part["cp_size"], part["value"], yerr=spread if part["low"].notna().all() else None,
         color="0.1", marker="o", ms=3, mfc="white", ls="none", lw=0.8, label="simulated",
     )  # fmt: skip
-    panel.set_ylim(bottom=0)
 
 
 def _errors(panel: Axes, errors: pd.DataFrame) -> None:
