@@ -181,3 +181,9 @@ def test_two_artifacts_side_by_side(artifact, measured, empty):
 def test_comparing_takes_two(artifact, empty):
     refused = empty.snakemake("--config", f"compare=[{artifact}]", check=False)
     assert refused.returncode and "compare names 1 artifacts; name two" in refused.stderr
+
+
+def test_an_artifact_has_its_own_timings(artifact, empty):
+    settings = ("--config", f"artifact={artifact}", f"timings_from={artifact}")
+    refused = empty.snakemake(*settings, check=False)
+    assert refused.returncode and "artifact and timings_from" in refused.stderr

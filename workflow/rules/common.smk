@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 
@@ -68,7 +69,8 @@ def timing_file(path):
 
 def local_or_storage(artifact):
     """An artifact as input of a rule: a path, or a URL that a storage plugin fetches."""
-    return storage(artifact) if "://" in artifact else artifact
+    # Absolute, for the prefix of a module is for what the module makes.
+    return storage(artifact) if "://" in artifact else os.path.abspath(artifact)
 
 
 wildcard_constraints:

@@ -109,6 +109,11 @@ def adopt_config(config: Mapping[str, Any]) -> dict[str, Any]:
     :func:`open_artifact`, before anything runs.
     """
     path = config.get("artifact")
+    if path is not None and config.get("timings_from") is not None:
+        raise InputError(
+            "config: artifact and timings_from: nothing is computed from an artifact, so give "
+            "artifact to draw from it, or timings_from to compute with its timings"
+        )
     if not isinstance(path, str) or "://" in path:
         return dict(config)
     with open_artifact(path, config.get("experiment")) as artifact:

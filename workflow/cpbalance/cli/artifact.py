@@ -11,7 +11,6 @@ from typing import Any
 from cpbalance.artifact import Artifact, extract_members, open_artifact, write_artifact
 from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
-from cpbalance.cli.calibrate import load as load_timings
 from cpbalance.errors import InputError
 from cpbalance.tables import ARTIFACT_METRICS, ARTIFACT_SETTINGS, replacing, write_frame
 
@@ -167,6 +166,9 @@ def _extract(args: argparse.Namespace) -> None:
 
 
 def _timings(args: argparse.Namespace) -> None:
+    # Only this action needs what calibration needs.
+    from cpbalance.cli.calibrate import load as load_timings
+
     with (
         _opened(args) as artifact,
         replacing(args.output) as partial,
