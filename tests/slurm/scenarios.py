@@ -226,6 +226,7 @@ def gpus_are_counted_per_node(workspace, cluster):
 
 @scenario()
 def partition_is_unknown(workspace, cluster):
+    workspace.run("cpbalance", "slurm", "check", "--profile", "slurm-h100")
     workspace.set_site(gpu_partition="nope")
     run = workspace.submit(TIMING)
     assert run.wait() == 1

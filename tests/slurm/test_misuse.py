@@ -2,10 +2,13 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.slurm.workspace import SlurmWorkspace
+
+SLURM = {"sbatch", "squeue", "scancel", "sinfo", "scontrol", "srun", "sacct", "sacctmgr"}
 
 
 @pytest.mark.parametrize(
@@ -19,15 +22,32 @@ def test_a_site_without_accounting_works_and_a_profile_that_needs_it_is_named(ou
     outcomes("no_accounting")
 
 
-def test_without_slurm_one_line_says_so(tmp_path):
+@pytest.fixture
+def no_slurm(tmp_path) -> dict[str, str]:
+    """PATH of a machine that has everything but SLURM's commands."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for place in ("/usr/bin", "/bin"):
+        for program in Path(place).iterdir():
+            link = folder / program.name
+            if program.name not in SLURM and not link.is_symlink():
+                link.symlink_to(program)
+    return {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{folder}"}
+
+
+def test_without_slurm_the_check_says_so_in_one_line(tmp_path, no_slurm):
     workspace = SlurmWorkspace(tmp_path / "clone")
-    python = sys.executable
-    nowhere = workspace.environment | {"PATH": str(tmp_path)}
-    done = workspace.run(
-        *("env", f"PATH={nowhere['PATH']}", python, "-m", "cpbalance"),
-        *("slurm", "check", "--profile", "slurm-h100"),
-        check=False,
-    )
+    check = (sys.executable, "-m", "cpbalance", "slurm", "check", "--profile", "slurm-h100")
+    done = workspace.run("env", f"PATH={no_slurm['PATH']}", *check, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert "no SLURM on this machine" in line and os.linesep not in line
+    assert "no SLURM on this machine" in line and "login node" in line
+
+
+def test_without_slurm_the_profile_refuses_to_start(tmp_path, no_slurm):
+    workspace = SlurmWorkspace(tmp_path / "clone")
+    run = ("snakemake", "lengths", "--profile", "slurm-h100", "--configfile", "small.yaml")
+    done = workspace.run("env", f"PATH={no_slurm['PATH']}", *run, check=False)
+    assert done.returncode == 1
+    assert "no SLURM on this machine (sbatch not found)" in done.stderr
+    assert "Error in group" not in done.stderr  # no job was tried

@@ -3,11 +3,12 @@
 import itertools
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from cpbalance.cli import main
 from cpbalance.errors import InputError
 from cpbalance.shards import Shard, all_shards, parse_shard
-from cpbalance.tables import STEPS_PER_ROW_GROUP
+from cpbalance.tables import STEPS_PER_ROW_GROUP, TIMINGS, table_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,3 +108,35 @@ def test_shards_that_do_not_belong_together_are_refused(lengths, tmp_path, capsy
         lines = capsys.readouterr().err.strip().splitlines()
         assert len(lines) == 1 and complaint in lines[0]
         assert output.read_bytes() == b"earlier result"
+
+
+@given(data=st.data())
+def test_merged_timings_have_the_bytes_of_one_file_however_they_were_split(tmp_path_factory, data):
+    """Rows and runs of four steps in one file, and the same split at any steps."""
+    folder = tmp_path_factory.mktemp("timings")
+    count = data.draw(st.integers(1, 4))
+    settings = {"stage": "time", "kernel": {"name": "torch_cpu"}}
+    runs = [{"steps": [s.start, s.stop]} for s in (k.share(4) for k in all_shards(count))]
+
+    def write(path: Path, steps: range, runs: list[dict]) -> Path:
+        with table_writer(path, TIMINGS, settings | {"runs": runs}) as writer:
+            for step in steps:
+                writer.write(timing_rows(step))
+        return path
+
+    whole = write(folder / "whole.parquet", range(4), runs)
+    shards = [
+        write(folder / f"{shard}.parquet", shard.share(4), [run])
+        for shard, run in zip(all_shards(count), runs, strict=True)
+    ]
+    assert merge("timings", shards, folder / "m.parquet").read_bytes() == whole.read_bytes()
+
+
+def timing_rows(step: int) -> dict[str, list]:
+    """Two made-up calls of a step, a value of every column, none where a CPU has none."""
+    kinds = {pa.string(): "pack", pa.bool_(): False, pa.float64(): 1e-3 * (step + 1)}
+    rows = {
+        name: [None if dtype == pa.float32() else kinds.get(dtype, 7)] * 2
+        for name, (dtype, _) in TIMINGS.columns.items()
+    }
+    return rows | {"step": [step, step], "order": [2 * step, 2 * step + 1]}
