@@ -6,7 +6,6 @@ from tests.workflow.harness import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("journeys")]
 
-COMPUTED = ("sample_lengths", "pack_batches", "simulate_costs")
 # Two of everything, equal but for their names: what differs in nothing but a wildcard.
 SEVERAL = """
 experiment: tiny
@@ -21,12 +20,15 @@ lengths:
   one: {family: constant, mean: 100}
   two: {family: constant, mean: 100}
 """
+# Each with its density.
+THEORY = ("results/tiny/theory/one.parquet", "results/tiny/theory/two.parquet")
 
 
-def run_cached(workspace, cache, monkeypatch, target="costs"):
-    """Make ``target``; how many jobs of each rule were fetched, and how many computed."""
+def run_cached(workspace, cache, monkeypatch, *targets):
+    """Make ``targets``; how many files were fetched, and how many computed."""
     monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(cache))
-    log = workspace.snakemake(target, "--cache", config="several.yaml").stderr
+    targets = targets or ("costs", *THEORY)
+    log = workspace.snakemake(*targets, "--cache", config="several.yaml").stderr
     stored = log.count("Moving output file")
     return {"fetched": log.count("Symlinking output file") - stored, "computed": stored}
 
@@ -39,25 +41,25 @@ def new_clone(folder):
 
 @pytest.fixture(scope="module")
 def cached(tmp_path_factory):
-    """A clone that put 2 lengths, 4 packs and 16 costs into a cache, and the cache."""
+    """A clone that put lengths, packs, costs and theory, all of it, into a cache; and the cache."""
     folder = tmp_path_factory.mktemp("cached")
     (folder / "cache").mkdir()
     first = new_clone(folder / "first")
     with pytest.MonkeyPatch.context() as patch:
-        assert run_cached(first, folder / "cache", patch) == {"fetched": 0, "computed": 22}
+        assert run_cached(first, folder / "cache", patch) == {"fetched": 0, "computed": 26}
     return first, folder / "cache"
 
 
 def test_no_two_results_share_an_entry(cached):
     first, cache = cached
     entries = {path.resolve() for path in (first.folder / "results").rglob("*.parquet")}
-    assert len(entries) == 22 == len(list(cache.iterdir()))
+    assert len(entries) == 26 == len(list(cache.iterdir()))
 
 
 def test_a_second_clone_computes_nothing_and_gets_the_same_bytes(cached, tmp_path, monkeypatch):
     first, cache = cached
     second = new_clone(tmp_path / "second")
-    assert run_cached(second, cache, monkeypatch) == {"fetched": 22, "computed": 0}
+    assert run_cached(second, cache, monkeypatch) == {"fetched": 26, "computed": 0}
     assert second.digests() == first.digests()
 
 

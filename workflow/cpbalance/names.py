@@ -23,6 +23,7 @@ THEORY_LEVELS = ("iid", "renewal", "moments", "distribution")
 THEORY_PACKING = "concat_split"
 # Tables that the report shows as pages to search; the others are samples for figures.
 PAGE_TABLES = ("metrics", "comparison", "slopes", "calibration")
+THEORY_PAGE_TABLES = ("theory", "validation")
 # Figure -> the tables that it is drawn from.
 FIGURE_TABLES = {
     "imbalance": ("metrics",),

@@ -21,6 +21,7 @@ from cpbalance.names import (
     TABLE_NAMES,
     THEORY_FIGURES,
     THEORY_PACKING,
+    THEORY_PAGE_TABLES,
     THEORY_TABLE_NAMES,
 )
 from cpbalance.shards import all_shards
@@ -183,9 +184,14 @@ class Plan:
             return []
         return [self.calibration_file(cost.removeprefix(CALIBRATED), attention)]
 
+    @property
+    def pages(self) -> list[str]:
+        """Tables that the report of this experiment shows."""
+        return [*PAGE_TABLES, *(THEORY_PAGE_TABLES if self.has_theory else ())]
+
     def page_files(self) -> list[str]:
         """Tables as pages of the report."""
-        return [f"{self.results}/pages/{table}.html" for table in PAGE_TABLES]
+        return [f"{self.results}/pages/{table}.html" for table in self.pages]
 
     def report_labels(self) -> dict[str, str]:
         """What every result of the report covers, for its labels."""

@@ -23,7 +23,7 @@ try:
     from cpbalance.artifact.provenance import revision
     from cpbalance.config import parse_config
     from cpbalance.errors import InputError
-    from cpbalance.names import FIGURE_STAGES, FIGURE_TABLES, PAGE_TABLES
+    from cpbalance.names import FIGURE_STAGES, FIGURE_TABLES
     from cpbalance.plan import make_plan
     from cpbalance.tracking import code_digest
 except ImportError as error:

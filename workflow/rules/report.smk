@@ -4,7 +4,7 @@ report: "../report/workflow.rst"
 rule render_pages:
     """Tables as pages that can be searched, for the report."""
     input:
-        expand(f"{RESULTS}/tables/{{table}}.parquet", table=PAGE_TABLES),
+        expand(f"{RESULTS}/tables/{{table}}.parquet", table=plan.pages),
     output:
         [
             report(
@@ -13,7 +13,7 @@ rule render_pages:
                 category="Tables",
                 labels={"table": table, **REPORT_LABELS},
             )
-            for table in PAGE_TABLES
+            for table in plan.pages
         ],
     log:
         "logs/render_pages.log",

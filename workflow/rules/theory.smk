@@ -7,6 +7,8 @@ rule predict_theory:
         density=f"{RESULTS}/theory/density/{{lengths}}.parquet",
     log:
         "logs/predict_theory/{lengths}.log",
+    # Not where costs follow from a measurement: the cache does not know what was measured.
+    cache: not plan.theory_inputs()
     conda:
         CPU_ENVIRONMENT
     params:

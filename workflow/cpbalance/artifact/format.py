@@ -25,7 +25,6 @@ STAGES: Mapping[str, str] = {
     "tables": "statistics that every figure is drawn from",
     "timings": "one row per measured kernel call",
     "calibration": "kernel cost models fitted to the timings",
-    "theory": "predictions without simulation",
     "lengths": "document lengths of every step",
     "packs": "segments of every pack",
     "costs": "cost of every pack",
