@@ -66,7 +66,7 @@ def resolve(folder: Path, python: str, requirements: Path) -> dict[str, dict]:
         folder,
         *("install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary=:all:"),
         *(f"--report={report}", f"--python-version={python}", "--implementation=cp", *platforms),
-        *("--find-links=wheels", f"--target={folder / 'nowhere'}", *requirements),
+        *("--find-links=wheels", f"--target={folder / 'nowhere'}", f"-r{requirements}"),
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(report.read_text())["install"]
