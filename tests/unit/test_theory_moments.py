@@ -86,6 +86,25 @@ def test_moments_of_all_packs_are_those_of_every_possible_step(pmf, pack_tokens,
         assert moments.skewness == pytest.approx(third / variance**1.5, rel=1e-4, abs=1e-4)
 
 
+@given(PMFS, st.integers(1, 5), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_documents_in_pieces_are_those_of_every_possible_step(pmf, pack_tokens, groups, piece):
+    cost = np.arange(len(pmf) + pack_tokens) ** 2 + 3.0
+    cost[0] = 0
+    rows = predict(
+        LengthModel(pmf, piece_tokens=piece),
+        {1: (lambda n: cost[n], 0.0)},
+        pack_tokens,
+        {1: groups},
+        EXACT,
+    )
+    moments = level(rows, "moments")[0].moments
+    steps = list(all_steps(pmf, cost, pack_tokens, groups, piece_tokens=piece))
+    mean, variance, _ = pooled_moments(steps)
+    assert moments.mean == pytest.approx(mean, rel=1e-9)
+    assert moments.variance == pytest.approx(variance, rel=1e-6, abs=1e-9 * mean**2)
+
+
 def test_documents_in_pieces_that_align_with_packs_are_exact():
     """Documents of one or four pieces of two tokens: every pack starts at the end of a piece."""
     pmf = np.zeros(9)

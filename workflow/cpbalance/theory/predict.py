@@ -199,7 +199,7 @@ def _exact_levels(
     counts = [1, groups - 1][: len(raw)]
     pooled = central(sum(n * r for n, r in zip(counts, raw, strict=True)) / groups, rate * pack)
     correlation = nan
-    if groups > 1 and (piece is None or pmf.size - 1 <= piece):
+    if groups > 2 and (piece is None or pmf.size - 1 <= piece):
         correlation = neighbour_correlation(pmf, excess, curves, starts.weights, pack)
 
     in_units = moments_of(

@@ -9,6 +9,7 @@ packs, it is not, and the sum over packs is made as it stands. Source: Feller, "
 Probability Theory and Its Applications", vol. 1, ch. XIII.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,10 @@ from cpbalance.theory.lengths import Floats, at_least, split_cost
 MAX_TABLE = 2**21
 # The density has settled where it stays this close to its limit, relative to it.
 SETTLED = 1e-9
+
+
+# Up to so many phases of documents in pieces are told apart; a phase has at least this weight.
+MAX_PHASES, NO_WEIGHT = 64, 1e-12
 
 
 @dataclass(frozen=True)
@@ -170,32 +175,43 @@ def _piece_starts(
 
     A pack that begins a tokens into a document of l has min(piece − a mod piece, l − a) tokens of
     the present piece left. If that is not the last one, t = l − (⌊a/piece⌋ + 1)·piece tokens of the
-    document follow. Over the ages of one piece the weights are level but for the documents that
-    begin the step, so the tokens left of the piece are uniform and t independent of them; those
-    first documents, whose pieces lie in step with the packs, are kept apart.
+    document follow. Where only some phases a mod piece occur, each is a run of its own. Otherwise
+    the ages of one piece are taken as equally likely, but for the documents that begin the step,
+    whose pieces lie in step with the packs: what is left of the piece is then uniform, and t
+    independent of it.
     """
     size = -(-max(pmf.size, weights.size) // piece) * piece
-    blocks = np.pad(pmf[1:], (0, size + 1 - pmf.size)).reshape(-1, piece)  # lengths 1 … piece, …
-    ages = np.pad(weights, (0, size - weights.size)).reshape(-1, piece)  # ages 0 … piece − 1, …
+    lengths = np.pad(pmf[1:], (0, size + 1 - pmf.size)).reshape(-1, piece)  # 1 … piece, …
+    ages = np.pad(weights, (0, size - weights.size)).reshape(-1, piece)  # 0 … piece − 1, …
     last = np.zeros(piece + 1)
-    for document, age in zip(blocks, ages, strict=True):
-        last[1:] += correlate(age, document)
+    for length, age in zip(lengths, ages, strict=True):
+        last[1:] += correlate(age, length)
     runs = [Run(last, cost)]
-
-    aligned = np.zeros(size)
-    if pack_tokens % piece == 0:
-        begins = np.arange(1, groups) * pack_tokens
-        aligned[begins[begins < weights.size]] = 1 / (groups - 1)
-    whole = np.zeros(piece + 1)
-    whole[piece] = 1.0
-    level = np.full(piece + 1, 1 / piece)
-    level[0] = 0.0
-    for age, profile in ((aligned, whole), (ages.ravel() - aligned, level)):
+    for profile, per_piece in _phases(ages, pack_tokens, groups):
         begins = np.zeros(size)
-        begins[::piece] = age.reshape(-1, piece).sum(axis=1)
+        begins[::piece] = per_piece
         # t tokens follow the piece that ends (m + 1)·piece tokens into the document.
         rest = correlate(begins, pmf[piece:])
         rest[0] = 0.0
         if (share := rest.sum()) > 0:
             runs.append(Run(share * profile, cost, rest / share))
     return runs
+
+
+def _phases(ages: Floats, pack_tokens: int, groups: int) -> Iterator[tuple[Floats, Floats]]:
+    """Laws of the tokens left of a piece (piece + 1,), and weights by piece (pieces,), of each."""
+    piece = ages.shape[1]
+    present = np.flatnonzero(ages.sum(axis=0) > NO_WEIGHT)
+    if present.size <= MAX_PHASES:
+        for phase in present:
+            yield np.eye(1, piece + 1, piece - phase)[0], ages[:, phase]
+        return
+    aligned = np.zeros(len(ages))
+    if pack_tokens % piece == 0:
+        begins = np.arange(1, groups) * (pack_tokens // piece)
+        aligned[begins[begins < len(ages)]] = 1 / (groups - 1)
+        aligned = np.minimum(aligned, ages[:, 0])
+    yield np.eye(1, piece + 1, piece)[0], aligned
+    level = np.full(piece + 1, 1 / piece)
+    level[0] = 0.0
+    yield level, ages.sum(axis=1) - aligned
