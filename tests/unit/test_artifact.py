@@ -349,3 +349,35 @@ def test_config_keeps_its_order(run_folder, tmp_path):
         "b",
         "a",
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verify", "--limit-gib", "0"], "--limit-gib is 0.0"),
+        (["verify", "--limit-gib", "inf"], "--limit-gib is inf"),
+        (["verify", "--limit-gib", "nan"], "--limit-gib is nan"),
+        (["verify", "--made-with", "{"], "--made-with is not JSON"),
+        (["verify", "--made-with", "[]"], "--made-with is not a JSON object"),
+        (["verify", "--made-with", '{"experiment":"demo","seed":8}'], "made with another seed"),
+        (["verify", "--made-with", '{"experiment":"demo"}'], "made with another seed"),
+    ],
+)
+def test_bad_arguments_get_one_line(arguments, message, artifact, capsys):
+    assert main(["artifact", *arguments, str(artifact)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error
+
+
+def test_a_checked_copy_is_the_file(artifact, tmp_path):
+    copy = tmp_path / "new" / "copy.zip"
+    settings = '{"seed":7,"experiment":"demo"}'
+    command = ["artifact", "verify", "--made-with", settings, "--copy", str(copy), str(artifact)]
+    assert main(command) == 0
+    assert copy.read_bytes() == artifact.read_bytes()
+
+
+def test_a_date_that_is_none_is_refused(export_artifact, run_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    assert export_artifact(run_folder, tmp_path / "a.crate.zip") == 2
+    assert "SOURCE_DATE_EPOCH is 'yesterday'" in capsys.readouterr().err

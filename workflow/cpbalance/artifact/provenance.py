@@ -10,6 +10,7 @@ from typing import Any
 
 from cpbalance import __version__
 from cpbalance.cli import COMMANDS
+from cpbalance.errors import InputError
 from cpbalance.tracking import PACKAGE, code_digest
 
 # What a run without git history and without SOURCE_DATE_EPOCH is dated: the same every time.
@@ -20,6 +21,8 @@ def run_document(command: str, seed: int | None) -> dict[str, Any]:
     """Content of ``run.json``: what makes the run again, and the code of every subcommand."""
     name, committed = revision()
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is not None and not epoch.isdecimal():
+        raise InputError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or unset it")
     date = datetime.fromtimestamp(int(epoch), UTC).isoformat() if epoch else committed
     return {
         "command": command,

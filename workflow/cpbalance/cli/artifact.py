@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _opened(args: argparse.Namespace) -> Any:
-    if not args.limit_gib > 0:
+    if not 0 < args.limit_gib < math.inf:
         raise InputError(f"--limit-gib is {args.limit_gib}: give a number over 0")
     return open_artifact(args.path, args.experiment, int(args.limit_gib * 2**30))
 
@@ -87,10 +88,7 @@ def _export(args: argparse.Namespace) -> None:
         if not path.is_relative_to(args.root):
             raise InputError(f"{path} is not below --root {args.root}: give files of the run")
         files[path.relative_to(args.root).as_posix()] = path
-    try:
-        config = json.loads(args.config)
-    except ValueError as error:
-        raise InputError(f"--config is not JSON ({error})") from error
+    config = _json_object("--config", args.config)
     documents = {
         "config": config,
         "run": run_document(args.remake, config.get("seed")),
@@ -99,13 +97,25 @@ def _export(args: argparse.Namespace) -> None:
     write_artifact(args.output, args.experiment, files, documents, args.license)
 
 
+def _json_object(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{option} is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{option} is not a JSON object: give the configuration")
+    return value
+
+
 def _verify(args: argparse.Namespace) -> None:
     with _opened(args) as artifact:
         if args.made_with is not None:
-            _check_config(artifact, json.loads(args.made_with))
+            _check_config(artifact, _json_object("--made-with", args.made_with))
         if args.copy is not None:
-            with replacing(args.copy) as partial:
-                shutil.copyfile(artifact.path, partial)
+            with replacing(args.copy) as partial, partial.open("wb") as sink:
+                # From the open file: what was checked, even if another has its name by now.
+                artifact.archive.fp.seek(0)
+                shutil.copyfileobj(artifact.archive.fp, sink)
         print(f"{artifact.path}: sound, experiment {artifact.experiment}, {_contents(artifact)}")
 
 
