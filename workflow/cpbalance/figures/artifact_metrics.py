@@ -17,6 +17,7 @@ _KEYS = ["packing", "attention", "cost", "source_a"]
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """Two rows of panels, a column for each lengths."""
     frame = tables["artifact_metrics"].query("metric in ('imbalance', 'mean')")
+    frame = frame[~frame["source_a"].str.startswith("theory:")]  # follows from the settings
     columns = list(dict.fromkeys(frame["lengths"]))
     figure, axes = new_figure(2, len(columns), sharex=True, sharey="row")
     for j, lengths in enumerate(columns):
