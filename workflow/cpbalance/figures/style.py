@@ -42,6 +42,8 @@ def use_style(width: float = PAGE) -> None:
     """Set look and width, in inches, of all figures of this process; draws to files only."""
     mpl.use("agg")
     rc = {**_RC, "figure.figsize": (width, 1)}
+    if width <= COLUMN:
+        rc |= {"axes.labelsize": 6.5, "xtick.labelsize": 6, "ytick.labelsize": 6}
     sns.set_theme(context="paper", style="whitegrid", palette="colorblind", rc=rc)
 
 
@@ -67,7 +69,9 @@ def new_figure(
     if not _stacked():
         return plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **shared)
     turned = {key: _TURNED.get(value, value) for key, value in shared.items()}
-    size = (width, 0.75 * height * columns)
+    # Lower than beside each other, but no lower than what a label of two lines needs.
+    each = height if columns == 1 else max(0.75 * height, 1.3 if columns > 3 else 1.9)
+    size = (width, each * columns)
     figure, axes = plt.subplots(columns, rows, figsize=size, squeeze=False, **turned)
     return figure, axes.T
 
