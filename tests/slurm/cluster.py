@@ -3,23 +3,24 @@
 slurmctld, one slurmd a node, slurmdbd with MariaDB and munged, from Debian's packages (SLURM
 22.05 on Debian 12, 24.11 on 13), on the loopback interface, without systemd or cgroups. GPUs are
 copies of /dev/null: placement, ``--gres`` and ``CUDA_VISIBLE_DEVICES`` are real, CUDA is not.
-Timeouts are short, so that a fault shows within a test's patience. ``python
-tests/slurm/cluster.py`` starts one to play with and stops it at Ctrl-D.
+Timeouts are short, so that a fault shows within a test's patience. ``python -m
+tests.slurm.cluster`` starts one to play with and stops it at Ctrl-D.
 """
 
+import fcntl
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.slurm.machine import ETC, call, install, require, wait_for
+
 HERE = Path(__file__).parent
-ETC = Path("/etc/slurm")
-PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurmdbd", "mariadb-server")
+LOCK = Path("/var/lock/cpbalance-slurm-tests.lock")
 # Features tell apart the nodes that stay up, those that a test lets crash, and the one that it
 # takes away from its jobs.
 GPU_NODES = {
@@ -35,58 +36,6 @@ CPUS, MEMORY_MB, GPUS = 32, 128000, 8  # what each node claims to have
 CTLD_PORT, DBD_PORT, SQL_PORT, NODE_PORT = 16817, 16819, 13306, 17001
 
 
-class Unavailable(Exception):
-    """This machine cannot run the cluster; the message says why."""
-
-
-def call(*argv: str, timeout: float = 30, **kwargs) -> subprocess.CompletedProcess:
-    """Run a command to its end, output captured, killed after ``timeout`` seconds."""
-    return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, **kwargs)
-
-
-def wait_for(what: str, true: Callable[[], bool], timeout: float = 60) -> None:
-    """Poll until ``true``; raises TimeoutError that names ``what``."""
-    deadline = time.monotonic() + timeout
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {timeout:.0f} s")
-        time.sleep(0.1)
-
-
-def require() -> None:
-    """Raise Unavailable where a cluster cannot be had."""
-    if os.geteuid() != 0:
-        raise Unavailable("starting SLURM daemons needs root")
-    if not Path("/etc/debian_version").exists() or not shutil.which("apt-get"):
-        raise Unavailable("the cluster comes from Debian's packages, and this is no Debian")
-    for name in ("slurm.conf", "slurmdbd.conf"):
-        if (ETC / name).exists() and not (ETC / name).is_symlink():
-            raise Unavailable(f"{ETC / name} exists: this machine has a SLURM of its own")
-
-
-def install() -> None:
-    """Install what is missing of the packages; their services are not started."""
-    missing = [p for p in PACKAGES if call("dpkg", "-s", p).returncode]
-    if not missing:
-        return
-    # The daemons are started here, never by the packages' own scripts.
-    policy = Path("/usr/sbin/policy-rc.d")
-    ours = not policy.exists()
-    if ours:
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-    apt = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300")
-    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        for argv in ([*apt, "update"], [*apt, "install", "--no-install-recommends", *missing]):
-            done = call(*argv, timeout=600, env=env)
-            if done.returncode:
-                raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()[-400:]}")
-    finally:
-        if ours:
-            policy.unlink()
-
-
 class Cluster:
     """One cluster under ``root``; use as a context manager."""
 
@@ -98,6 +47,9 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         require()
+        # Ports and /etc/slurm are the machine's: one cluster at a time, others wait.
+        self._lock = LOCK.open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         install()
         for name in ("etc", "log", "run", "state", "spool", "dev", "munge", "mysql"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
@@ -127,6 +79,7 @@ class Cluster:
             for name in ("slurm.conf", "gres.conf", "cgroup.conf", "slurmdbd.conf"):
                 if (ETC / name).is_symlink():
                     (ETC / name).unlink()
+            self._lock.close()
         if status:
             raise RuntimeError(f"the cluster's supervisor ended with status {status}")
 

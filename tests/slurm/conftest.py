@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster, Unavailable, require
-from tests.slurm.scenarios import ALONE, FEATURES, PARALLEL
-from tests.slurm.workspace import SlurmWorkspace
+# Before they are imported: what went wrong in a story is shown as in a test.
+pytest.register_assert_rewrite("tests.slurm.scenarios", "tests.slurm.workspace")
+
+from tests.slurm.cluster import Cluster  # noqa: E402
+from tests.slurm.machine import Unavailable, require  # noqa: E402
+from tests.slurm.scenarios import ALONE, FEATURES, PARALLEL  # noqa: E402
+from tests.slurm.workspace import SlurmWorkspace  # noqa: E402
 
 # Stories at once: each is Snakemake, its job, and much waiting.
 WORKERS = 10

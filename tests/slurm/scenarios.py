@@ -7,9 +7,9 @@ they run at once; those of ALONE touch the whole cluster and run when no other d
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from tests.slurm.cluster import Cluster, call, wait_for
+from tests.slurm.cluster import Cluster
+from tests.slurm.machine import Disk, call, wait_for
 from tests.slurm.workspace import TIMING, SlurmWorkspace
 
 Scenario = Callable[[SlurmWorkspace, Cluster], None]
@@ -193,7 +193,7 @@ def nothing(workspace, cluster):
 @scenario()
 def whole_experiment(workspace, cluster):
     workspace.forget()
-    run = workspace.submit("--verbose").check()
+    run = workspace.submit("--verbose", limit=600).check()
     calls = [line for line in run.output.splitlines() if line.startswith("sbatch call: ")]
     (workspace.folder / "sbatch.txt").write_text("\n".join(calls))
 
@@ -292,26 +292,3 @@ def no_accounting(workspace, cluster):
         assert "this site keeps no accounting" in refused.stderr
     finally:
         cluster.reconfigure(accounting=True)
-
-
-class Disk:
-    """A file system of its own, of ``size``, that holds what the folder held."""
-
-    def __init__(self, folder: Path, size: str) -> None:
-        self._folder, self._size = folder, size
-
-    def __enter__(self) -> None:
-        kept = self._folder.with_name("kept")
-        self._folder.rename(kept)
-        self._folder.mkdir()
-        options = f"size={self._size}"
-        call("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self._folder)).check_returncode()
-        call("cp", "-a", f"{kept}/.", str(self._folder)).check_returncode()
-
-    def __exit__(self, *_: object) -> None:
-        kept = self._folder.with_name("kept-after")
-        call("cp", "-a", f"{self._folder}/.", str(kept))
-        call("umount", "-l", str(self._folder)).check_returncode()
-        self._folder.rmdir()
-        if kept.exists():
-            kept.rename(self._folder)

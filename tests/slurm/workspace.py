@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.slurm.cluster import call, wait_for
+from tests.slurm.machine import call, wait_for
 from tests.workflow.harness import Workspace
 
 HERE = Path(__file__).parent

@@ -75,6 +75,8 @@ def test_a_request_that_the_site_cannot_give_is_named_with_what_it_has(change, w
         ("squeue", "none", "5 sec", 10, "waits for ever without accounting"),
         ("squeue", "slurmdbd", "5 sec", 10, "does not recognise a cancelled job"),
         ("sacct", "none", "300 sec", 10, "no accounting"),
+        ("sacct", None, "300 sec", 10, "no accounting"),
+        ("squeue", None, "5 sec", 10, "waits for ever without accounting"),
         ("sacct", "slurmdbd", "300 sec", 10, "cancelled job is not recognised"),
     ],
 )
@@ -84,7 +86,8 @@ def test_a_site_that_cannot_tell_how_jobs_end_is_named(command, accounting, kept
         "slurm-init-seconds-before-status-checks": interval,
     }
     settings = {
-        "AccountingStorageType": f"accounting_storage/{accounting}",
+        # SLURM 24.11 says (null) where 22.05 says none.
+        "AccountingStorageType": f"accounting_storage/{accounting}" if accounting else "(null)",
         "MinJobAge": kept,
     }
     found = slurm.polling_complaints(profile, settings)

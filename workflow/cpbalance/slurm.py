@@ -195,10 +195,16 @@ def complaints(request: Request, site: Sequence[NodeGroup]) -> list[str]:
     return found
 
 
+def keeps_accounting(settings: Mapping[str, str]) -> bool:
+    """Whether a site writes down its jobs; one that does not says ``…/none`` or ``(null)``."""
+    kind = settings.get("AccountingStorageType", "")
+    return "/" in kind and not kind.endswith("/none")
+
+
 def polling_complaints(profile: Mapping[str, Any], settings: Mapping[str, str]) -> list[str]:
     """Why the executor would not learn how its jobs end at this site, or learn it wrongly."""
     found = []
-    accounting = settings.get("AccountingStorageType", "").rpartition("/")[2] not in ("", "none")
+    accounting = keeps_accounting(settings)
     command = profile.get("slurm-status-command", "sacct")
     interval = int(profile.get("slurm-init-seconds-before-status-checks", 40))
     kept = int(re.match(r"\d*", settings.get("MinJobAge", "")).group() or 0)  # type: ignore[union-attr]

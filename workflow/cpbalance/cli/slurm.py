@@ -86,8 +86,9 @@ def faults_of(profile: Mapping[str, Any]) -> Iterator[str]:
     """Everything that this site cannot do of what the profile asks for."""
     settings = slurm.parse_settings(ask("scontrol", "show", "config"))
     logger.info(
-        "cluster %s, SLURM %s, accounting %s",
-        *(settings.get(k, "?") for k in ("ClusterName", "SLURM_VERSION", "AccountingStorageType")),
+        "cluster %s, SLURM %s, %s accounting",
+        *(settings.get(name, "?") for name in ("ClusterName", "SLURM_VERSION")),
+        "with" if slurm.keeps_accounting(settings) else "without",
     )
     yield from slurm.polling_complaints(profile, settings)
     site = slurm.parse_sinfo(ask("sinfo", "-h", "-e", "-o", slurm.SINFO_FORMAT))
