@@ -268,10 +268,10 @@ def controllers_go_away(workspace, cluster):
         cluster.stop(name)
         time.sleep(seconds)
         cluster.start(name)
-    cluster.wait_until_ready()
     run.check()
     assert states(workspace) == ["COMPLETED"]
     assert not resumed(workspace)
+    cluster.wait_until_ready()
     workspace.again(TIMING).check()
     assert states(workspace) == ["COMPLETED"]
 
