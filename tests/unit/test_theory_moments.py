@@ -124,10 +124,11 @@ def test_documents_in_pieces_agree_with_drawn_steps():
     cost = np.arange(len(pmf)) ** 2.0
     rows = predict(LengthModel(pmf, piece_tokens=32), {1: (lambda n: cost[n], 0.0)}, 64, {1: 8})
     steps = []
-    for _ in range(3000):
+    drawn = iter(generator.choice(len(pmf), size=100_000, p=pmf).tolist())
+    for _ in range(2000):
         ends, filled = [], 0
         while filled < 512:
-            length = int(generator.choice(len(pmf), p=pmf))
+            length = next(drawn)
             cuts = [*range(32, length, 32), length]
             ends += [filled + cut for cut in cuts]
             filled += length
