@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 CORES ?= all
 ARGS ?=
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2 --dist loadgroup
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .PHONY: help run slurm slurm-check slurm-estimate test lint format bench schema clean

@@ -9,6 +9,7 @@ import timeit
 
 import pandas as pd
 import torch
+
 from cpbalance.kernels import KERNELS
 from cpbalance.kernels.base import Batch
 

@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pandas as pd
+
 from cpbalance.attention import Attention
 from cpbalance.config import Exponential, Normal
 from cpbalance.costs import cost_model
 from cpbalance.lengths import make_sampler
 from cpbalance.packing import pack_documents
 from cpbalance.streams import step_generator
-
 from tests.plain import draws, step_costs
 
 STEPS, PLAIN_STEPS, ROUNDS = 100, 3, 5

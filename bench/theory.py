@@ -12,10 +12,11 @@ import time
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
+
 from cpbalance.config import Lengths
 from cpbalance.lengths import make_sampler
 from cpbalance.packing import pack_documents
-from pydantic import TypeAdapter
 
 CP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 WORLD = 128

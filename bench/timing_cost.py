@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+
 from cpbalance.attention import Attention
 from cpbalance.kernels import find_kernel
 from cpbalance.kernels.base import FORWARD

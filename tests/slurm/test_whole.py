@@ -5,8 +5,8 @@ import shlex
 import pandas as pd
 import pytest
 import yaml
-from cpbalance.tables import TIMINGS, read_provenance, read_table
 
+from cpbalance.tables import TIMINGS, read_provenance, read_table
 from tests.slurm.cluster import GPU_NODES
 from tests.slurm.machine import call
 from tests.slurm.workspace import TIMING, Job

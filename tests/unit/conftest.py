@@ -1,6 +1,7 @@
 """A tiny run of an experiment and its artifact, for the tests of artifacts."""
 
 import pytest
+
 from cpbalance import tables
 from cpbalance.cli import main
 

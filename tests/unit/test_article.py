@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
 from cpbalance.aggregate import Costs, comparison_table
 from cpbalance.attention import Attention
 from cpbalance.config import parse_config

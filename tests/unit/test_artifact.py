@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from cpbalance import tables
 from cpbalance.artifact import format as fmt
 from cpbalance.artifact import open_artifact

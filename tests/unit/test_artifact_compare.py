@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+
 from cpbalance.artifact import Artifact
 from cpbalance.artifact.compare import as_text, metrics_differences, settings_differences
 from cpbalance.cli import main

@@ -3,6 +3,11 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+from timing_helpers import run_time, write_packs
+
 from cpbalance.attention import attention_pairs
 from cpbalance.calibration import (
     Calls,
@@ -16,10 +21,6 @@ from cpbalance.errors import InputError
 from cpbalance.kernel_time import TERMS, KernelTime, fitted_model
 from cpbalance.tables import CALIBRATION_FIT, COSTS, read_provenance, read_table
 from cpbalance.tiles import ALTERNATIVES, EXACT, Tile, known_tile, tile_pairs, tiles_to_try
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.optimize import nnls
-from timing_helpers import run_time, write_packs
 
 
 def counted_tiles(length, tile, causal):

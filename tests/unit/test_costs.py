@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cpbalance.attention import Attention, attention_pairs, forward_flops, heads_per_rank
 from cpbalance.costs import COSTS, cost_model
 from cpbalance.errors import InputError
-from hypothesis import given
-from hypothesis import strategies as st
 
 LAYER = Attention(q_heads=64, kv_heads=8, head_dim=128, causal=True)
 

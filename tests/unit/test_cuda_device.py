@@ -4,6 +4,7 @@ import ctypes
 from types import SimpleNamespace
 
 import pytest
+
 from cpbalance.errors import InputError
 from cpbalance.timing import cuda
 from cpbalance.timing.cuda import CudaDevice, open_cuda

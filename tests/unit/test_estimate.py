@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+
 from cpbalance.attention import Attention
 from cpbalance.cli import main
 from cpbalance.config import parse_config

@@ -1,6 +1,7 @@
 """The headline: which columns stand in it, and what its notes say."""
 
 import pandas as pd
+
 from cpbalance.headline import headline
 
 

@@ -5,6 +5,7 @@ import sys
 import types
 
 import pytest
+
 from cpbalance.attention import Attention
 from cpbalance.cli import main
 from cpbalance.errors import InputError

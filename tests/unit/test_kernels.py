@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+
 from cpbalance.kernels import KERNELS
 from cpbalance.kernels.base import Batch
 from cpbalance.timing.workload import reference_attention, relative_error

@@ -5,6 +5,7 @@ import subprocess
 
 import pandas as pd
 import pytest
+
 from cpbalance import latex
 from cpbalance.errors import InputError
 

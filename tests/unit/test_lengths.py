@@ -9,6 +9,10 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
 from cpbalance.cli.sample import parse_lengths
 from cpbalance.errors import InputError
 from cpbalance.lengths import make_sampler
@@ -17,9 +21,6 @@ from cpbalance.lengths.distribution import length_pmf
 from cpbalance.lengths.families import draw_lengths
 from cpbalance.lengths.files import read_lengths
 from cpbalance.streams import step_generator
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 FAMILIES = {
     "exponential": {"family": "exponential", "mean": 100},

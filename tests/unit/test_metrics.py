@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
 from cpbalance.metrics import (
     METRICS,
     interval,
@@ -10,9 +14,6 @@ from cpbalance.metrics import (
     resampled_metrics,
     step_statistics,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 COSTS = hnp.arrays(
     np.float64,

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from cpbalance.errors import InputError
-from cpbalance.packing import POLICIES, pack_documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpbalance.errors import InputError
+from cpbalance.packing import POLICIES, pack_documents
 from tests.plain import fill_batches
 
 

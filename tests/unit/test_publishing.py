@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from cpbalance import __version__
 from cpbalance.config import Config
 from cpbalance.names import COMPARE_FIGURES, FIGURE_STAGES, FIGURE_TABLES

@@ -1,6 +1,7 @@
 """What the answers of a SLURM site mean for a profile; answers as sinfo and scontrol print them."""
 
 import pytest
+
 from cpbalance import slurm
 from cpbalance.slurm import Request
 

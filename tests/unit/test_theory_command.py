@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+
 from cpbalance.aggregate import Costs
 from cpbalance.aggregate_theory import neighbours_table, theory_rows, validation_table
 from cpbalance.cli import main

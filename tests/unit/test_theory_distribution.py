@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cpbalance.theory.distribution import characteristic_functions
-from cpbalance.theory.predict import LengthModel, predict
-from cpbalance.theory.stream import Renewals, starts_of_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpbalance.theory.distribution import characteristic_functions
+from cpbalance.theory.predict import LengthModel, predict
+from cpbalance.theory.stream import Renewals, starts_of_step
 from tests.theory_plain import all_steps, article_pmf, quadratic
 
 REFERENCE = Path(__file__).parents[1] / "data" / "theory-reference.csv"

@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cpbalance.theory.extremes import PackLaw, expected_extremes, normal_extremes
 from cpbalance.theory.fits import gamma_extremes
 from cpbalance.theory.iid import Moments
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 SIZE = 5
 WEIGHTS = st.lists(st.floats(0, 1), min_size=SIZE, max_size=SIZE).filter(lambda w: sum(w) > 0.1)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from cpbalance.config import Exponential, LengthsFile, Pareto
 from cpbalance.errors import InputError
 from cpbalance.theory.families import EXPONENTIAL, compare, normal_variance

@@ -4,14 +4,14 @@ import csv
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cpbalance.theory.iid import iid_moments
 from cpbalance.theory.moments import cost_curves
 from cpbalance.theory.predict import LengthModel, predict
 from cpbalance.theory.renewal import cumulant_rates, renewal_moments
 from cpbalance.theory.stream import Renewals, renewal_density
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.theory_plain import all_steps, article_pmf, pooled_moments, quadratic
 
 PMFS = st.lists(st.floats(0.05, 1), min_size=1, max_size=4).map(

@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from cpbalance.tables import TIMINGS, read_provenance, read_table
 from timing_helpers import CP1, CP2, run_time, time_arguments, write_both, write_packs
+
+from cpbalance.tables import TIMINGS, read_provenance, read_table
 
 torch = pytest.importorskip("torch", reason="the kernels are torch's")
 

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+
 from cpbalance import presets
 from cpbalance.attention import Attention
 from cpbalance.calibration import Calls, Fitter

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from timing_helpers import MemoryJournal, StepDevice, noisy
+
 from cpbalance.errors import InputError
 from cpbalance.timing.plan import PACK, SENTINEL, WARMUP, Method, Target, sweep_calls
 from cpbalance.timing.runner import Runner
 from cpbalance.timing.statistics import interval_rank, median_interval, relative_width
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from timing_helpers import MemoryJournal, StepDevice, noisy
 
 TARGETS = [Target(cp, step, pack, "forward") for cp in (1, 2) for step in (0, 1) for pack in (0, 1)]
 SENTINEL_TARGET = TARGETS[0]

@@ -1,5 +1,6 @@
 import pyarrow as pa
 import pytest
+
 from cpbalance.errors import InputError
 from cpbalance.tables import TIMINGS
 from cpbalance.timing.plan import Target

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cpbalance.attention import Attention
 from cpbalance.errors import InputError
 from cpbalance.timing.plan import Target
@@ -15,8 +18,6 @@ from cpbalance.timing.workload import (
     segments_to_check,
     timed_heads,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="tensors are torch's")
 

@@ -1,6 +1,7 @@
 """Code digests: which module changes which stage."""
 
 import pytest
+
 from cpbalance import tracking
 from cpbalance.cli import COMMANDS
 

@@ -4,6 +4,7 @@ import itertools
 from contextlib import nullcontext
 
 import numpy as np
+
 from cpbalance.cli import main
 from cpbalance.tables import PACKS, write_table
 from cpbalance.timing.device import State

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+
 from cpbalance.cli import main
 
 pytestmark = pytest.mark.xdist_group("journeys")
