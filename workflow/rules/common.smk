@@ -67,6 +67,13 @@ def timing_file(path):
     return temp(path) if plan.config.shards.time > 1 else path
 
 
+def figure_tables(wildcards):
+    """The tables that a figure is drawn from."""
+    return [
+        f"{RESULTS}/tables/{table}.parquet" for table in FIGURE_TABLES[wildcards.figure]
+    ]
+
+
 def local_or_storage(artifact):
     """An artifact as input of a rule: a path, or a URL that a storage plugin fetches."""
     # Absolute, for the prefix of a module is for what the module makes.

@@ -6,7 +6,7 @@ rule compare_artifacts:
     output:
         multiext(f"{RESULTS}/compare/artifact_metrics", ".parquet", ".csv"),
         multiext(f"{RESULTS}/compare/artifact_settings", ".parquet", ".csv"),
-        f"{RESULTS}/compare/differences.txt",
+        text=f"{RESULTS}/compare/differences.txt",
     log:
         "logs/compare_artifacts.log",
     conda:
@@ -15,7 +15,7 @@ rule compare_artifacts:
         code=code_digest("artifact", "cpbalance.artifact.compare"),
         folder=subpath(output[0], parent=True),
     shell:
-        "cpbalance --log {log} artifact compare {input} --output-dir {params.folder} > {output[4]}"
+        "cpbalance --log {log} artifact compare {input} --output-dir {params.folder} > {output.text}"
 
 
 rule compare:

@@ -1,10 +1,3 @@
-def figure_tables(wildcards):
-    """The tables that a figure is drawn from."""
-    return [
-        f"{RESULTS}/tables/{table}.parquet" for table in FIGURE_TABLES[wildcards.figure]
-    ]
-
-
 rule render_figures:
     input:
         figure_tables,

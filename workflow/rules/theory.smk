@@ -22,7 +22,8 @@ rule predict_theory:
 rule compare_families:
     """Exponential against normal lengths: formulas and their Monte-Carlo check."""
     output:
-        plan.family_files(),
+        table=plan.family_files()[0],
+        csv=plan.family_files()[1],
     log:
         "logs/compare_families.log",
     conda:
@@ -31,7 +32,7 @@ rule compare_families:
         args=plan.families_arguments(),
         code=code_digest("families"),
     shell:
-        "cpbalance --log {log} families {params.args} --output {output[0]}"
+        "cpbalance --log {log} families {params.args} --output {output.table}"
 
 
 rule theory:
