@@ -106,7 +106,7 @@ def _rank_costs(path: Path, item: Costs, mean: float) -> pd.DataFrame:
             break
     frame = pd.concat(parts, ignore_index=True)
     return frame[["step", "pack"]].assign(
-        **item.series, cp_size=item.cp_size, relative_cost=frame["cost"] / mean
+        **item.series, cp_size=item.cp_size, relative_cost=(frame["cost"] / mean).round(6)
     )
 
 
