@@ -67,6 +67,7 @@ def time_limit_passes(workspace, cluster):
 
 @scenario("contested")
 def preempted(workspace, cluster):
+    workspace.set_timing(budget_s=10)  # it has to last until it is preempted
     run = workspace.submit(TIMING)
     node = workspace.running().nodes
     call(
@@ -131,6 +132,7 @@ def cancelled_by_an_operator(workspace, cluster):
 
 @scenario()
 def login_node_is_lost(workspace, cluster):
+    workspace.set_timing(budget_s=15)  # it has to outlive the second Snakemake below
     run = workspace.submit(TIMING)
     workspace.running()
     run.kill()
