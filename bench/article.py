@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cpbalance.attention import Attention
-from cpbalance.config import Exponential, Normal
+from cpbalance.config_lengths import Exponential, Normal
 from cpbalance.costs import cost_model
 from cpbalance.lengths import make_sampler
 from cpbalance.packing import pack_documents

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter
 
-from cpbalance.config import Lengths
+from cpbalance.config_lengths import Lengths
 from cpbalance.lengths import make_sampler
 from cpbalance.packing import pack_documents
 
@@ -31,7 +31,7 @@ CASES = (
 PREDICT = """
 import json, resource, sys, time
 from pydantic import TypeAdapter
-from cpbalance.config import Lengths
+from cpbalance.config_lengths import Lengths
 from cpbalance.theory.predict import predict
 from cpbalance.theory.source import length_model
 tokens, source = int(sys.argv[1]), TypeAdapter(Lengths).validate_json(sys.argv[2])

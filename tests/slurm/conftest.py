@@ -19,6 +19,7 @@ from tests.slurm.workspace import SlurmWorkspace  # noqa: E402
 WORKERS = 10
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/slurm/" in str(item.path):

@@ -45,7 +45,7 @@ def comparison() -> pd.DataFrame:
                 "source": "simulated",
             }
             costs.append(Costs.from_statistics(series, cp_size, step_statistics([cost]), 400))
-    return comparison_table(costs, published_values(), config.references)
+    return comparison_table(costs, published_values(), config.references, {"full"})
 
 
 def test_every_value_is_within_three_standard_errors_of_the_reference(comparison):
@@ -70,6 +70,28 @@ def test_max_over_min_is_about_seven_and_falls_under_two_at_cp_8(comparison):
     ].set_index("cp_size")["value"]
     assert 6.5 < rows[1] < 7.5
     assert rows[8] < 2
+
+
+@pytest.mark.parametrize(
+    ("attention", "cost", "source", "references"),
+    [
+        ("full", "quadratic", "simulated", {"article-model", "article-h100", SIMULATED}),
+        ("causal", "quadratic", "simulated", {"article-model", "article-h100", SIMULATED}),
+        ("full", "time", "measured:fa3", {"article-h100"}),
+        ("full", "calibrated:fa3", "simulated", {"article-h100"}),
+        ("causal", "time", "measured:fa3", set()),
+        ("full", "time_backward", "measured:fa3", set()),
+        ("full", "flops", "simulated", set()),
+    ],
+)
+def test_only_like_is_compared_with_like(attention, cost, source, references):
+    """The article timed forward calls of one layer; its model knows no layer at all."""
+    series = {"lengths": "x", "packing": "concat_split", "source": source}
+    series |= {"attention": attention, "cost": cost}
+    block = np.random.default_rng(0).uniform(1, 2, (5, 128))
+    item = Costs.from_statistics(series, 1, step_statistics([block]), 50)
+    rows = comparison_table([item], published_values(), {"x": "exponential"}, {"full"})
+    assert set(rows["reference"]) == references
 
 
 def test_the_reference_numbers_are_the_shared_ones(shared_dir):

@@ -41,3 +41,16 @@ def test_one_cost_is_shown_and_measurements_are_named():
     assert "torch_cpu: measured on this machine, 1 step" in lines
     assert lines[-1] == "Tables: there"
     assert max(map(len, lines)) <= 80
+
+
+def test_backward_passes_have_a_column_of_their_own():
+    rows = [
+        row("simulated", 2.5),
+        row("measured:fa3", 1.0, cost="time", steps=2),
+        row("measured:fa3", 3.0, cost="time_backward", steps=2),
+    ]
+    text = headline(pd.DataFrame(rows), "Tables: there")
+    lines = text.splitlines()
+    table = lines[lines.index("x · concat_split · full") + 1 :]
+    assert table[0].split() == ["CP", "simulated", "fa3", "fa3", "backward"]
+    assert table[1].split() == ["1", "2.500", "1.000", "3.000"]

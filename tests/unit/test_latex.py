@@ -80,6 +80,13 @@ def test_imbalance_has_a_row_a_degree_and_a_column_a_source():
     assert r"exponential & 16 & 0.336 [0.300, 0.400] & -- \\" in lines
 
 
+def test_exponents_name_the_layer_where_there_are_several():
+    layers = [SLOPES.assign(attention=name) for name in ("full", "causal")]
+    text = latex.slopes_table(pd.concat(layers))
+    assert "& attention &" in text and "& causal &" in text
+    assert "attention" not in latex.slopes_table(layers[0])
+
+
 def test_special_characters_are_escaped():
     assert latex.escape("50%_of #1 & {~^\\}") == (
         r"50\%\_of \#1 \& \{\textasciitilde{}\textasciicircum{}\textbackslash{}\}"

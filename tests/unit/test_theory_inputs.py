@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cpbalance.config import Exponential, LengthsFile, Pareto
+from cpbalance.config_lengths import Exponential, LengthsFile, Pareto
 from cpbalance.errors import InputError
 from cpbalance.theory.families import EXPONENTIAL, compare, normal_variance
 from cpbalance.theory.iid import iid_moments

@@ -63,7 +63,11 @@ CONFIGURATIONS = {
         setting("attention.full", {"q_heads": 6, "kv_heads": 6, "head_dim": 8, "causal": True}),
         ["cp_size 8 must divide q_heads (6)"],
     ),
-    "cp named twice": (setting("cluster.cp_sizes", [1, 1]), ["cp_sizes [1, 1]", "once"]),
+    "cp named twice": (setting("cluster.cp_sizes", [1, 1]), ["cluster.cp_sizes", "1 stands there"]),
+    "cost named twice": (
+        setting("costs", ["flops", "flops"]),
+        ["costs", "'flops' stands there twice"],
+    ),
     "no cp": (setting("cluster.cp_sizes", []), ["cluster.cp_sizes", "at least 1"]),
     "tp does not divide the devices": (setting("cluster.tp_size", 3), ["tp_size (3) must divide"]),
     "kv heads do not divide": (setting("attention.full.kv_heads", 3), ["kv_heads (3) must divide"]),

@@ -4,8 +4,9 @@ Every function returns a pandas frame whose columns are those of the schema of t
 :mod:`cpbalance.tables`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from cpbalance.metrics import (
     metric_values,
     resampled_metrics,
 )
+from cpbalance.names import BACKWARD_COST, CALIBRATED
 from cpbalance.presets import PRESETS
 
 # What names one series of costs over CP degrees.
@@ -119,19 +121,24 @@ def _by_series(costs: Iterable[Costs]) -> dict[tuple[str, ...], list[Costs]]:
 
 
 def comparison_table(
-    costs: Iterable[Costs], published: pd.DataFrame, references: Mapping[str, str]
+    costs: Iterable[Costs],
+    published: pd.DataFrame,
+    references: Mapping[str, str],
+    articles_layers: Container[str],
 ) -> pd.DataFrame:
     """Values beside published ones, with z-scores.
 
     ``references`` maps a name of lengths to the published distribution it repeats. A source without
     standard errors gets ours, scaled to its number of steps: z then asks whether its run could be
-    a draw from our distribution. Times, measured or modelled, are compared with measured ones only,
-    and the quadratic model with everything, so that its distance to the H100 is seen.
+    a draw from our distribution. The quadratic model, which knows no layer, is compared with
+    everything, so that its distance to the H100 is seen; forward times, measured or modelled, with
+    the article's times alone, and only for ``articles_layers``, the layers that equal its own.
     """
     rows: list[dict[str, Any]] = []
     for item in costs:
-        measured = item.series["source"].startswith("measured:")
-        timed = measured or item.series["cost"] in PRESETS
+        timed = _is_forward_time(item.series)
+        if timed and item.series["attention"] not in articles_layers:
+            continue
         if not timed and item.series["cost"] not in ("quadratic", "full_pairs"):
             continue
         known = published[
@@ -166,14 +173,25 @@ def comparison_table(
     return pd.DataFrame(rows, columns=columns)
 
 
+def _is_forward_time(series: Mapping[str, str]) -> bool:
+    measured = series["source"].startswith("measured:")
+    modelled = series["cost"] in PRESETS or series["cost"].startswith(CALIBRATED)
+    return modelled or (measured and not series["cost"].endswith(BACKWARD_COST))
+
+
 def published_rows(
-    published: pd.DataFrame, references: Mapping[str, str], packing: str, attention: str
+    published: pd.DataFrame,
+    references: Mapping[str, str],
+    packing: str,
+    attention: str,
+    confidence: float,
 ) -> pd.DataFrame:
-    """The published values as rows of the metrics table."""
+    """The published values as rows of the metrics table; intervals are of a normal law."""
     parts = []
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
     for lengths, distribution in references.items():
         rows = published[published["distribution"] == distribution]
-        spread = 1.959963984540054 * rows["standard_error"]
+        spread = quantile * rows["standard_error"]
         parts.append(
             pd.DataFrame(
                 {

@@ -5,178 +5,17 @@ names the key, the value and what would be valid. ``workflow/schemas/config.sche
 written from these models.
 """
 
-import difflib
-import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, StringConstraints, model_validator
 
-from cpbalance.config_base import Count, Model, Name, Positive
+from cpbalance.config_base import NO_REPEATS, Count, Model, Name, Positive
+from cpbalance.config_errors import parse_model
+from cpbalance.config_lengths import Lengths
 from cpbalance.config_timing import Timing, check_timing
-from cpbalance.errors import InputError
 from cpbalance.names import CALIBRATED, COST_NAMES, KERNEL_NAMES, PACKING_NAMES
 from cpbalance.tables import STEPS_PER_ROW_GROUP
-
-
-class Capped(Model):
-    """What happens to a document longer than the cap."""
-
-    max_seq_len: Count | None = Field(
-        None, description="Cap on a document, in tokens; null for none."
-    )
-    overlong: Literal["truncate", "split"] = Field(
-        "truncate",
-        description="A document over the cap is cut off (truncate) or becomes consecutive "
-        "documents (split).",
-    )
-
-
-class Family(Capped):
-    """A named family of document lengths, rounded down to whole tokens."""
-
-    mean: Positive | None = Field(None, description="Mean before caps and rounding, in tokens.")
-    mean_fraction: Positive | None = Field(
-        None, description="The same mean as a fraction of tokens_per_gpu."
-    )
-    min_tokens: Count = Field(1, description="Shorter draws are raised to this many tokens.")
-
-    @model_validator(mode="after")
-    def _one_mean(self) -> "Family":
-        if (self.mean is None) == (self.mean_fraction is None):
-            raise ValueError("give exactly one of mean and mean_fraction")
-        if self.max_seq_len is not None and self.max_seq_len < self.min_tokens:
-            raise ValueError(
-                f"max_seq_len ({self.max_seq_len}) is under min_tokens ({self.min_tokens})"
-            )
-        return self
-
-    def with_mean(self, tokens_per_gpu: int) -> "Family":
-        """The same family with its mean in tokens."""
-        if self.mean_fraction is None:
-            return self
-        mean = self.mean_fraction * tokens_per_gpu
-        return self.model_copy(update={"mean": mean, "mean_fraction": None})
-
-
-class Exponential(Family):
-    """Exponential lengths."""
-
-    family: Literal["exponential"]
-
-
-class Normal(Family):
-    """Normal lengths, draws under min_tokens raised to it."""
-
-    family: Literal["normal"]
-    cv: Positive = Field(description="Standard deviation over mean.")
-
-
-class Lognormal(Family):
-    """Lognormal lengths."""
-
-    family: Literal["lognormal"]
-    cv: Positive = Field(description="Standard deviation over mean.")
-
-
-class Pareto(Family):
-    """Pareto lengths: P(L > l) = (scale/l)^alpha."""
-
-    family: Literal["pareto"]
-    alpha: Annotated[float, Field(gt=1, allow_inf_nan=False)] = Field(
-        description="Tail index; over 1, or there is no mean."
-    )
-
-
-class Uniform(Family):
-    """Uniform lengths between mean·(1 − spread) and mean·(1 + spread)."""
-
-    family: Literal["uniform"]
-    spread: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="Half width over mean.")
-
-
-class Constant(Family):
-    """All documents of one length."""
-
-    family: Literal["constant"]
-
-
-Simple = Annotated[
-    Exponential | Normal | Lognormal | Pareto | Uniform | Constant,
-    Field(discriminator="family"),
-]
-
-
-class Component(Model):
-    """One part of a mixture."""
-
-    weight: Positive = Field(description="Share of the documents, relative to the other weights.")
-    lengths: Simple
-
-    @model_validator(mode="after")
-    def _no_cap(self) -> "Component":
-        if self.lengths.max_seq_len is not None:
-            raise ValueError("max_seq_len belongs to the mixture, not to one of its components")
-        return self
-
-
-class Mixture(Capped):
-    """A weighted mixture of families; one cap for all."""
-
-    family: Literal["mixture"]
-    components: list[Component] = Field(min_length=1)
-
-    def with_mean(self, tokens_per_gpu: int) -> "Mixture":
-        """The same mixture with every mean in tokens."""
-        parts = [
-            part.model_copy(update={"lengths": part.lengths.with_mean(tokens_per_gpu)})
-            for part in self.components
-        ]
-        return self.model_copy(update={"components": parts})
-
-
-class LengthsFile(Capped):
-    """Document lengths read from a file."""
-
-    family: Literal["file"] = "file"
-    file: str = Field(
-        min_length=1,
-        description="Path: .parquet, .feather, .arrow, .csv, .npy or .txt; .csv and .txt may end "
-        "in .gz or .zst.",
-    )
-    column: str | None = Field(
-        None, description="Column of lengths; may be left out where the file has one."
-    )
-    order: Literal["iid", "shuffled", "as_is"] = Field(
-        "iid",
-        description="iid: drawn with replacement; shuffled: each step a fresh permutation; as_is: "
-        "the file's own order, every step going on where the last one ended.",
-    )
-
-    def with_mean(self, tokens_per_gpu: int) -> "LengthsFile":
-        """Nothing to resolve."""
-        return self
-
-
-def _file_needs_no_family(value: Any) -> Any:
-    if isinstance(value, dict) and "file" in value and "family" not in value:
-        return {**value, "family": "file"}
-    return value
-
-
-Lengths = Annotated[
-    Exponential | Normal | Lognormal | Pareto | Uniform | Constant | Mixture | LengthsFile,
-    Field(discriminator="family"),
-    BeforeValidator(_file_needs_no_family),
-]
-
 
 CostName = Literal[  # type: ignore[valid-type]
     (*COST_NAMES, *(f"{CALIBRATED}{kernel}" for kernel in KERNEL_NAMES))
@@ -188,7 +27,7 @@ class Cluster(Model):
 
     world_size: Count = Field(128, description="Devices.")
     tp_size: Count = Field(1, description="Tensor-parallel degree.")
-    cp_sizes: list[Count] = Field(
+    cp_sizes: Annotated[list[Count], NO_REPEATS] = Field(
         [1, 2, 4, 8, 16, 32, 64], min_length=1, description="Context-parallel degrees to compare."
     )
     tokens_per_gpu: Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)] = Field(
@@ -211,8 +50,6 @@ class Cluster(Model):
                     f"a pack at cp_size {cp_size} has {cp_size * self.tokens_per_gpu} tokens; "
                     f"it must have under 2^31"
                 )
-        if len(set(self.cp_sizes)) < len(self.cp_sizes):
-            raise ValueError(f"cp_sizes {self.cp_sizes} names a degree twice; name each once")
         return self
 
     def dp_size(self, cp_size: int) -> int:
@@ -254,7 +91,7 @@ class Shards(Model):
 class Theory(Model):
     """The comparison of exponential with normal lengths; predictions need no settings."""
 
-    normal_cvs: list[Positive] = Field(
+    normal_cvs: Annotated[list[Positive], NO_REPEATS] = Field(
         [1.0, 0.5, 0.25, 0.1],
         min_length=1,
         description="Standard deviation over mean of the normal lengths to compare.",
@@ -276,7 +113,7 @@ class Statistics(Model):
 class Export(Model):
     """What goes into the artifact of a finished run."""
 
-    stages: list[Literal["lengths", "packs", "costs"]] = Field(
+    stages: Annotated[list[Literal["lengths", "packs", "costs"]], NO_REPEATS] = Field(
         [], description="Large stages to add; all can be computed again from the rest."
     )
     license: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]+$")] = Field(
@@ -294,12 +131,12 @@ class Config(Model):
     attention: dict[Name, AttentionShape] = Field(
         min_length=1, description="Attention layers, by a name of your choice."
     )
-    costs: list[CostName] = Field(
+    costs: Annotated[list[CostName], NO_REPEATS] = Field(
         ["quadratic"],
         min_length=1,
         description="Cost models to simulate; calibrated:KERNEL is what timing.KERNEL gives.",
     )
-    packing: list[Literal[PACKING_NAMES]] = Field(  # type: ignore[valid-type]
+    packing: Annotated[list[Literal[PACKING_NAMES]], NO_REPEATS] = Field(  # type: ignore[valid-type]
         ["concat_split"], min_length=1, description="Packing policies."
     )
     lengths: dict[Name, Lengths] = Field(
@@ -400,72 +237,6 @@ class Config(Model):
 def parse_config(values: Any) -> Config:
     """Parse a configuration; raises :class:`InputError`, one line that names the key."""
     return parse_model(Config, values, "config")
-
-
-def parse_model(model: type[BaseModel], values: Any, what: str) -> Any:
-    """Parse ``values`` as ``model``; raises :class:`InputError` about the first fault."""
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise InputError(_first_fault(error, model, values, what)) from None
-
-
-def _first_fault(error: ValidationError, model: type[BaseModel], values: Any, what: str) -> str:
-    faults = error.errors(include_url=False)
-    # An unknown key explains what it leaves missing, so it is named first.
-    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
-    key = ".".join(_user_path(values, fault["loc"])) or what
-    message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "extra_forbidden":
-        valid = _valid_keys(model, fault["loc"])
-        close = difflib.get_close_matches(str(fault["loc"][-1]), valid, 1)
-        hint = f"did you mean {close[0]}?" if close else f"valid: {', '.join(valid)}"
-        return f"{what}: unknown key {key}; {hint}"
-    given = fault["input"]
-    shown = "" if isinstance(given, dict | BaseModel) else f" is {_short(given)}"
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{what}: {key}{shown}: {message}{more}"
-
-
-def _user_path(values: Any, location: tuple[int | str, ...]) -> list[str]:
-    """The location as the user wrote it: pydantic names the chosen union member too."""
-    path: list[str] = []
-    for position, part in enumerate(location):
-        try:
-            values = values[part]
-        except (KeyError, IndexError, TypeError):
-            if position < len(location) - 1:
-                continue
-        path.append(str(part))
-    return path
-
-
-def _short(value: Any) -> str:
-    text = "missing" if value is None else repr(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _valid_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Keys valid beside the unknown one at ``location``."""
-    schema = model.model_json_schema()
-
-    def resolve(node: dict[str, Any]) -> dict[str, Any]:
-        while "$ref" in node:
-            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
-        return node
-
-    node = resolve(schema)
-    for part in location[:-1]:
-        if "discriminator" in node:
-            node = resolve({"$ref": node["discriminator"]["mapping"][str(part)]})
-        elif "properties" in node and part in node["properties"]:
-            node = resolve(node["properties"][part])
-        else:
-            keyed = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
-            node = resolve(next(filter(None, keyed), None) or node.get("items") or {})
-    return sorted(node.get("properties", {}))
 
 
 def resolve_path(path: str) -> Path:

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from cpbalance.names import BACKWARD_COST
+
 # Source -> column heading, in the order they are read.
 _HEADINGS = {
     "simulated": "simulated",
@@ -22,6 +24,7 @@ def headline(metrics: pd.DataFrame, where: str) -> str:
     rows = metrics[metrics["metric"] == "imbalance"]
     cost = rows.loc[rows["source"] == "simulated", "cost"].iloc[0]
     rows = rows[~rows["source"].isin(_PREDICTED) | (rows["cost"] == cost)]
+    rows = with_direction(rows)
     order = column_headings(rows)
     headings = {source: name for source, name in order.items() if source not in _HEADINGS}
     rows = rows.assign(heading=rows["source"].map(order)).dropna(subset="heading")
@@ -31,13 +34,22 @@ def headline(metrics: pd.DataFrame, where: str) -> str:
     ]
     for key, block in rows.groupby(["lengths", "packing", "attention"], sort=False):
         present = [name for name in order.values() if name in set(block["heading"])]
-        table = block.pivot_table(index="cp_size", columns="heading", values="value")
+        table = block.pivot(index="cp_size", columns="heading", values="value")
         table = table.sort_index()[present]
         table.index.name, table.columns.name = None, "CP"
         text = table.to_string(float_format="{:.3f}".format, na_rep="-")
         blocks.append(f"{' · '.join(key)}\n{text}")
     blocks.append(where)
     return "\n\n".join(blocks) + "\n"
+
+
+def with_direction(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose source tells measured backward passes from forward ones."""
+    backward = metrics["source"].str.startswith("measured:") & metrics["cost"].str.endswith(
+        BACKWARD_COST
+    )
+    named = metrics["source"].where(~backward, metrics["source"] + " backward")
+    return metrics.assign(source=named)
 
 
 def column_headings(metrics: pd.DataFrame) -> dict[str, str]:

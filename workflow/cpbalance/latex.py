@@ -132,10 +132,15 @@ def _imbalance(row: Any) -> str:
 
 
 def slopes_table(slopes: pd.DataFrame) -> str:
-    """Fitted exponents in CP, with their intervals and what independence would give."""
+    """Fitted exponents in CP, with their intervals and what independence would give.
+
+    Packing and attention have a column where there are several.
+    """
+    several = [key for key in ("packing", "attention") if slopes[key].nunique() > 1]
     frame = pd.DataFrame(
         {
             "lengths": [escape(name) for name in slopes["lengths"]],
+            **{key: [escape(name) for name in slopes[key]] for key in several},
             "source": [escape(name) for name in slopes["source"]],
             "cost": [escape(name) for name in slopes["cost"]],
             "metric": [escape(name) for name in slopes["metric"]],

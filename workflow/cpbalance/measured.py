@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cpbalance.kernels.base import BACKWARD
+from cpbalance.names import BACKWARD_COST
 from cpbalance.tables import CALIBRATION
 from cpbalance.timing.plan import Target
 from cpbalance.timing.summary import PackTime
@@ -36,7 +38,7 @@ def measured_series(
                 "lengths": provenance["source"]["source"]["name"],
                 "packing": provenance["source"]["packing"],
                 "attention": provenance["attention"]["name"],
-                "cost": cost if direction == "forward" else f"{cost}_{direction}",
+                "cost": cost + (BACKWARD_COST if direction == BACKWARD else ""),
                 "source": f"measured:{provenance['kernel']['name']}",
             }
             yield series, cp_size, values.reshape(steps, -1)

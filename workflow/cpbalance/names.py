@@ -4,6 +4,8 @@ COST_NAMES = ("quadratic", "causal_pairs", "full_pairs", "flops", "h100-fa3")
 KERNEL_NAMES = ("fa3", "fa4", "fa2", "torch_varlen", "torch_cpu")
 # Before a kernel's name: the cost that its calibration gives.
 CALIBRATED = "calibrated:"
+# How the cost of a measured backward pass ends.
+BACKWARD_COST = "_backward"
 PACKING_NAMES = ("concat_split",)
 TABLE_NAMES = (
     "metrics",

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from cpbalance.config import AttentionShape, Config, LengthsFile, resolve_path
+from cpbalance.config import AttentionShape, Config, resolve_path
+from cpbalance.config_lengths import LengthsFile
 from cpbalance.errors import InputError
 from cpbalance.names import (
     CALIBRATED,

@@ -1,7 +1,6 @@
 """``cpbalance aggregate``: tidy tables from the costs of all packs."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -19,12 +18,13 @@ from cpbalance.aggregate import (
     slopes_table,
 )
 from cpbalance.aggregate_theory import neighbours_table, theory_rows, validation_table
+from cpbalance.cli.json_arguments import json_object
 from cpbalance.errors import InputError
 from cpbalance.headline import headline
 from cpbalance.measured import calibration_table, measured_series
 from cpbalance.metrics import step_statistics
 from cpbalance.names import THEORY_PACKING
-from cpbalance.published import DISTRIBUTIONS, published_values
+from cpbalance.published import DISTRIBUTIONS, LAYER, published_values
 from cpbalance.tables import (
     CALIBRATION,
     CALIBRATION_FIT,
@@ -132,7 +132,7 @@ def _stacked(frames: list[pd.DataFrame], schema: Schema) -> pd.DataFrame:
 
 def run(args: argparse.Namespace) -> None:
     """Write all tables, as Parquet and CSV, and the headline as text."""
-    references = json.loads(args.references)
+    references = json_object("--references", args.references)
     for name, distribution in references.items():
         if distribution not in DISTRIBUTIONS:
             raise InputError(
@@ -140,9 +140,12 @@ def run(args: argparse.Namespace) -> None:
             )
     theory = _together(args.theory, THEORY)
     costs, ranks, neighbours = [], [], []
+    articles_layers: set[str] = set()
     for path in args.costs:
         provenance = read_provenance(path, COSTS)
         pack = provenance["source"]
+        if LAYER.items() <= provenance.items():
+            articles_layers.add(provenance["attention"])
         statistics = step_statistics(_blocks(path, pack["dp_size"]))
         item = Costs.from_statistics(
             _series(provenance), pack["cp_size"], statistics, args.bootstrap
@@ -170,7 +173,9 @@ def run(args: argparse.Namespace) -> None:
         [
             metrics_table(costs, args.confidence),
             theory_rows(theory),
-            published_rows(published, references, first["packing"], first["attention"]),
+            published_rows(
+                published, references, first["packing"], first["attention"], args.confidence
+            ),
         ],
         ignore_index=True,
     )
@@ -178,7 +183,7 @@ def run(args: argparse.Namespace) -> None:
     made = {"stage": "aggregate", "confidence": args.confidence, "bootstrap": args.bootstrap}
     tables = [
         (METRICS, metrics),
-        (COMPARISON, comparison_table(costs, published, references)),
+        (COMPARISON, comparison_table(costs, published, references, articles_layers)),
         (SLOPES, slopes_table(costs, args.confidence)),
         (RANK_COSTS, pd.concat(ranks, ignore_index=True)),
         (CALIBRATION_FIT, fits),

@@ -12,6 +12,7 @@ from typing import Any
 from cpbalance.artifact import Artifact, extract_members, open_artifact, write_artifact
 from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
+from cpbalance.cli.json_arguments import json_object
 from cpbalance.errors import InputError
 from cpbalance.tables import ARTIFACT_METRICS, ARTIFACT_SETTINGS, replacing, write_frame
 
@@ -88,7 +89,7 @@ def _export(args: argparse.Namespace) -> None:
         if not path.is_relative_to(args.root):
             raise InputError(f"{path} is not below --root {args.root}: give files of the run")
         files[path.relative_to(args.root).as_posix()] = path
-    config = _json_object("--config", args.config)
+    config = json_object("--config", args.config)
     documents = {
         "config": config,
         "run": run_document(args.remake, config.get("seed")),
@@ -97,20 +98,10 @@ def _export(args: argparse.Namespace) -> None:
     write_artifact(args.output, args.experiment, files, documents, args.license)
 
 
-def _json_object(option: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{option} is not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{option} is not a JSON object: give the configuration")
-    return value
-
-
 def _verify(args: argparse.Namespace) -> None:
     with _opened(args) as artifact:
         if args.made_with is not None:
-            _check_config(artifact, _json_object("--made-with", args.made_with))
+            _check_config(artifact, json_object("--made-with", args.made_with))
         if args.copy is not None:
             with replacing(args.copy) as partial, partial.open("wb") as sink:
                 # From the open file: what was checked, even if another has its name by now.

@@ -22,7 +22,12 @@ def run(args: argparse.Namespace) -> None:
 
     if not args.configfile.is_file():
         raise InputError(f"{args.configfile}: no such file; give the experiment's configuration")
-    config = parse_config(yaml.safe_load(args.configfile.read_text(encoding="utf-8")))
+    try:
+        values = yaml.safe_load(args.configfile.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{args.configfile}: not readable as YAML: {reason}") from None
+    config = parse_config(values)
     populations = {}
     for name in {name for run in config.timing.values() for name in run.lengths}:
         population, _ = load_population(config.lengths[name])

@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from cpbalance.config import Lengths, LengthsFile
+from cpbalance.config_lengths import Lengths, LengthsFile
 from cpbalance.errors import InputError
 from cpbalance.lengths.files import read_lengths
 from cpbalance.tables import file_digest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cpbalance import latex
 from cpbalance.errors import InputError
-from cpbalance.headline import column_headings
+from cpbalance.headline import column_headings, with_direction
 from cpbalance.tables import SCHEMAS, read_table, replacing
 
 HELP = "LaTeX tables and numbers from tables"
@@ -27,9 +27,10 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"the table {missing[0]} is needed: add it to --tables")
     frames = {name: read_table(given[name], SCHEMAS[name]).to_pandas() for name in TABLES}
     metrics, slopes, comparison = frames["metrics"], frames["slopes"], frames["comparison"]
+    named = with_direction(metrics)
     texts = {
         "numbers": latex.macros(metrics, slopes),
-        "imbalance": latex.imbalance_table(metrics, column_headings(metrics)),
+        "imbalance": latex.imbalance_table(named, column_headings(named)),
         "exponents": latex.slopes_table(slopes),
         "published": latex.comparison_table(comparison),
     }

@@ -10,6 +10,7 @@ import numpy as np
 
 from cpbalance.attention import Attention
 from cpbalance.cli.calibration_arguments import load_calibration
+from cpbalance.cli.json_arguments import json_object
 from cpbalance.cli.lengths_arguments import add_lengths_arguments, load_population, parse_lengths
 from cpbalance.costs import CostModel, cost_model
 from cpbalance.errors import InputError
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     model = length_model(source, tokens_per_step, population)
     rows: list[dict[str, Any]] = []
     densities: list[dict[str, Any]] = []
-    calibrations = _json("--calibrations", args.calibrations)
+    calibrations = json_object("--calibrations", args.calibrations)
     for name, shape in _attentions(args.attentions).items():
         for cost in args.costs:
             series = {
@@ -109,19 +110,9 @@ def _groups(args: argparse.Namespace) -> dict[int, int]:
     return {cp_size: ranks // cp_size for cp_size in args.cp_sizes}
 
 
-def _json(option: str, text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{option} {text[:80]}: is not JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{option} {text[:80]}: give a JSON object")
-    return found
-
-
 def _attentions(text: str) -> dict[str, Attention]:
     try:
-        return {n: Attention(**shape) for n, shape in _json("--attentions", text).items()}
+        return {n: Attention(**shape) for n, shape in json_object("--attentions", text).items()}
     except TypeError as error:
         raise InputError(
             f"--attentions {text[:80]}: {error}; give name -> q_heads, kv_heads, head_dim, causal"

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cpbalance.figures.style import below, cp_axis, new_figure, panel_rows, row_title
+from cpbalance.headline import with_direction
 
 _PUBLISHED = {
     "published:article-model": ("article, model", "x"),
@@ -39,7 +40,7 @@ def _predictions(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _observations(axes: Axes, rows: pd.DataFrame) -> None:
     """What was measured here, and what others published."""
-    for source, part in rows.groupby("source", sort=False):
+    for source, part in with_direction(rows).groupby("source", sort=False):
         if source.startswith("measured:"):
             spread = [part["value"] - part["low"], part["high"] - part["value"]]
             axes.errorbar(
@@ -48,7 +49,7 @@ def _observations(axes: Axes, rows: pd.DataFrame) -> None:
                 yerr=spread if part["low"].notna().all() else None,
                 label=f"{source.replace(':', ', ')} ({_steps(part)})",
                 color=sns.color_palette("colorblind")[1],
-                marker="s",
+                marker="v" if source.endswith("backward") else "s",
                 mfc="white",
                 ls="none",
             )

@@ -35,7 +35,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         cp_axis(panel, sorted(metrics["cp_size"].unique()))
         panel.set_yscale("log")
         panel.set_ylabel(_LABELS[metric])
-        panel.legend(title="fitted slope [95%]", alignment="left", fontsize=6, title_fontsize=6.5)
+        panel.legend(title="fitted slope [interval]", alignment="left", fontsize=6)
     return figure, pd.concat(shown, ignore_index=True)
 
 

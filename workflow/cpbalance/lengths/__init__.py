@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbalance.config import Lengths, LengthsFile
+from cpbalance.config_lengths import Lengths, LengthsFile
 from cpbalance.errors import InputError
 from cpbalance.lengths.caps import apply_cap
 from cpbalance.lengths.families import draw_lengths

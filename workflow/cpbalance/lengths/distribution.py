@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbalance.config import Lengths, LengthsFile
+from cpbalance.config_lengths import Lengths, LengthsFile
 from cpbalance.lengths.families import family_pmf
 
 

@@ -9,7 +9,7 @@ under ``min_tokens`` sits on it, and what exceeds the cap sits on the cap (``tru
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbalance.config import Lengths, Mixture
+from cpbalance.config_lengths import Lengths, Mixture
 
 # Larger draws become this: the largest length that float64 counts exactly.
 LONGEST = 2.0**53

@@ -46,7 +46,7 @@ def read_lengths(path: Path | str, column: str | None = None) -> tuple[NDArray[n
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0][:120]
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
         raise InputError(f"{path}: not a readable {ending} file: {reason}") from error
     return _whole_lengths(values, path)
 

@@ -19,6 +19,8 @@ import pandas as pd
 
 WORLD_SIZE = 128
 TOKENS_PER_GPU = 8192
+# The attention layer of the article's H100 times.
+LAYER = {"q_heads": 64, "kv_heads": 64, "head_dim": 128, "causal": False}
 DISTRIBUTIONS = ("exponential", "normal")
 SIMULATED = "article-simulated"
 

@@ -7,7 +7,7 @@ too much of it lies beyond what one step can hold, levels 1 and 2 have no consta
 
 import numpy as np
 
-from cpbalance.config import Lengths, LengthsFile, Mixture, Pareto
+from cpbalance.config_lengths import Lengths, LengthsFile, Mixture, Pareto
 from cpbalance.lengths.distribution import length_pmf
 from cpbalance.theory.predict import LengthModel
 
