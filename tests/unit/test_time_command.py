@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from timing_helpers import CP1, CP2, run_time, time_arguments, write_both, write_packs
 
+from cpbalance.cli.time_journal import FileJournal
 from cpbalance.tables import TIMINGS, read_provenance, read_table
 
 torch = pytest.importorskip("torch", reason="the kernels are torch's")
@@ -183,7 +184,51 @@ def test_a_journal_of_another_plan_is_not_used(packs, tmp_path, capsys):
     journal = tmp_path / "timings.parquet.partial.jsonl"
     journal.write_text('{"plan":{"stage":"time"}}\n{"seconds": 1}\n')
     assert run_time(packs, output) == 0
-    assert "belongs to another plan or device; starting afresh" in capsys.readouterr().err
+    assert "belongs to another plan or kind of device; starting afresh" in capsys.readouterr().err
+
+
+def interrupted(monkeypatch, packs, output, calls):
+    """A run that is stopped once so many packs were called."""
+    append, left = FileJournal.append, iter(range(calls - 1))
+
+    def append_and_stop(self, sample):
+        append(self, sample)
+        if sample.call.kind == "pack" and next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(FileJournal, "append", append_and_stop)
+        run_time(packs, output)
+
+
+def test_a_run_goes_on_at_a_like_device_and_says_so(packs, tmp_path, capsys, monkeypatch):
+    output = tmp_path / "timings.parquet"
+    journal = tmp_path / "timings.parquet.partial.jsonl"
+    monkeypatch.setattr("platform.node", lambda: "node1")
+    interrupted(monkeypatch, packs, output, calls=8)
+    monkeypatch.setattr("platform.node", lambda: "node2")
+    monkeypatch.setattr("platform.platform", lambda: "Linux of the other node")
+    before = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    assert {sample["device"] for sample in before} == {"node1"}
+    assert [sample["call"]["kind"] for sample in before].count("pack") == 8
+    assert run_time(packs, output) == 0
+    assert "goes on at node2; calls were made at node1 before" in capsys.readouterr().err
+    rows = read_table(output, TIMINGS).sort_by("order").to_pylist()
+    (run,) = read_provenance(output, TIMINGS)["runs"]
+    assert run["environment"]["host"] == "node2"
+    assert {d["device"] for d in run["devices"]} == {"node1", "node2"}
+    assert sum(d["calls"] for d in run["devices"]) == len(rows)
+    first = next(d for d in run["devices"] if d["device"] == "node1")
+    of_first = [r["seconds"] for a, b in first["orders"] for r in rows[a : b + 1]]
+    assert sorted(of_first) == sorted(sample["seconds"] for sample in before)
+
+
+def test_a_run_starts_afresh_at_another_kind_of_device(packs, tmp_path, capsys, monkeypatch):
+    output = tmp_path / "timings.parquet"
+    interrupted(monkeypatch, packs, output, calls=6)
+    monkeypatch.setattr("cpbalance.timing.device.cpu_name", lambda: "another CPU")
+    assert run_time(packs, output) == 0
+    assert "belongs to another plan or kind of device" in capsys.readouterr().err
 
 
 def test_timing_needs_neither_pandas_nor_pydantic(packs, tmp_path):

@@ -71,7 +71,8 @@ def run_time(packs, output, **changes):
 class StepDevice:
     """A device on which every call takes what ``seconds`` says, and time passes only there."""
 
-    kind, name, clock, budget_clock = "cpu", "step device", "steps", "steps"
+    kind, name, identity = "cpu", "step device", "a step device"
+    clock = budget_clock = "steps"
 
     def __init__(self, seconds, throttle=lambda: ()):
         self._seconds, self._throttle = seconds, throttle

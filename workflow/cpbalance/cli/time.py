@@ -18,7 +18,7 @@ from cpbalance.cli.time_packs import Packs, read_packs, step_range
 from cpbalance.kernels import find_kernel
 from cpbalance.kernels.base import BACKWARD, DTYPES, FORWARD, Kernel
 from cpbalance.tables import TIMINGS, table_writer
-from cpbalance.timing.device import Device, open_device
+from cpbalance.timing.device import Device, likeness, open_device
 from cpbalance.timing.plan import Method, Target
 from cpbalance.timing.record import run_provenance, step_columns
 from cpbalance.timing.runner import Runner
@@ -142,10 +142,12 @@ def measure(
         **settings,
         "steps": packs.steps,
         "packs": packs.digest(),
-        "environment": environment,
+        "environment": likeness(environment),
         "code": code_digest("time"),
     }
     journal = FileJournal(output.with_name(f"{output.name}.partial.jsonl"), plan, say)
+    if elsewhere := sorted({s.device for s in journal.replay()} - {device.identity}):
+        say(f"goes on at {device.identity}; calls were made at {', '.join(elsewhere)} before")
     try:
         runner = Runner(targets, prepare, device, method, journal, Progress(say))
         outcome = runner.run(middle_target(targets, packs.segments))
@@ -157,6 +159,11 @@ def measure(
         for step in range(*packs.steps):
             writer.write(step_columns(step, outcome.samples, packs.segments, heads))
     journal.discard()
+    if len(run["devices"]) > 1:
+        times = (
+            f"{d['sentinel_s'] or float('nan'):.3g} s at {d['device']}" for d in run["devices"]
+        )
+        say(f"like devices took part; the sentinel took {', '.join(times)}")
     say(
         f"{run['calls']} calls in {outcome.spent:.1f} s ({device.budget_clock}); {outcome.reason}; "
         f"{outcome.settled} of {len(targets)} packs within {method.width:.1%}; "

@@ -29,7 +29,7 @@ class FileJournal:
         if lines and lines[0] == header:
             self._samples = [_decode(json.loads(line)) for line in lines[1:]]
         elif text:
-            log(f"{path}: belongs to another plan or device; starting afresh")
+            log(f"{path}: belongs to another plan or kind of device; starting afresh")
             lines = []
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = "".join(f"{line}\n" for line in lines or [header])
@@ -67,4 +67,5 @@ def _decode(record: Mapping[str, Any]) -> Sample:
         throttle=tuple(record["throttle"]),
         spent=record["spent"],
         state=State(**record["state"]),
+        device=record["device"],
     )

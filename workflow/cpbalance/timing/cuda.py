@@ -7,6 +7,7 @@ Python's, as in a training step whose launches run ahead.
 """
 
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class CudaDevice:
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.name = self._properties.name
         self.uuid = f"GPU-{self._properties.uuid}"
+        self.identity = f"{platform.node()} {self.uuid}"
         self._nvml = open_nvml(self.uuid, os.getpid())
         self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._flush: Any = None

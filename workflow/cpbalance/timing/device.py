@@ -9,11 +9,14 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+# What tells two devices apart that are alike in all that a time depends on.
+IDENTITY = ("host", "uuid", "system", "memory_bytes")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Device(Protocol):
 
     kind: str
     name: str
+    identity: str  # which one it is among devices of that name
     clock: str  # what a measured second is, in words
     budget_clock: str  # what a second of the budget is, in words
 
@@ -68,6 +72,7 @@ class CpuDevice:
 
     def __init__(self) -> None:
         self.name = cpu_name()
+        self.identity = platform.node()
 
     def measure(self, call: Callable[[], Any]) -> float:
         """CPU seconds of this thread within ``call``."""
@@ -148,6 +153,14 @@ def cpu_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def likeness(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """What a device's times depend on: its environment without what only names the device.
+
+    Model, clock and power limits, driver, CUDA and torch are in it, the host and the UUID are not.
+    """
+    return {key: value for key, value in environment.items() if key not in IDENTITY}
 
 
 def host_environment() -> dict[str, Any]:

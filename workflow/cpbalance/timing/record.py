@@ -2,8 +2,9 @@
 
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -60,12 +61,13 @@ def run_provenance(
     targets: int,
 ) -> dict[str, Any]:
     """How one run went: where, on which packs, at what expense, and how it ended."""
-    sentinel = [s.seconds for s in outcome.samples if s.call.kind == SENTINEL and not s.throttled]
+    sentinel = sentinel_seconds(outcome.samples)
     processes = [s.state.other_processes for s in outcome.samples]
     return {
         "steps": list(steps),
         "packs_digest": packs_digest,
         "environment": dict(environment),
+        "devices": device_shares(outcome.samples),
         "code": git_state(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "output_error": output_error,
@@ -81,6 +83,29 @@ def run_provenance(
         "throttle_reasons": dict(Counter(r for s in outcome.samples for r in s.throttle)),
         "other_processes": max((p for p in processes if p is not None), default=None),
     }
+
+
+def sentinel_seconds(samples: Iterable[Sample]) -> list[float]:
+    """Times of the sentinel, but for those under throttling."""
+    return [s.seconds for s in samples if s.call.kind == SENTINEL and not s.throttled]
+
+
+def device_shares(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """Who made which samples: a run that was interrupted may have gone on at a like device.
+
+    ``orders`` are the first and the last ``order`` of each stretch of rows; ``sentinel_s``, the
+    median of the sentinel there, shows how far the devices differ.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for device, group in groupby(range(len(samples)), key=lambda i: samples[i].device):
+        rows = list(group)
+        share = found.setdefault(device, {"device": device, "calls": 0, "orders": []})
+        share["calls"] += len(rows)
+        share["orders"].append([rows[0], rows[-1]])
+    for device, share in found.items():
+        sentinel = sentinel_seconds(s for s in samples if s.device == device)
+        share["sentinel_s"] = median(sentinel) if sentinel else None
+    return list(found.values())
 
 
 def git_state() -> dict[str, Any] | None:

@@ -32,13 +32,17 @@ PASSES_MADE = "all passes are made"
 
 @dataclass(frozen=True)
 class Sample:
-    """One measured call. ``spent`` is the budget used once it was done, in seconds."""
+    """One measured call. ``spent`` is the budget used once it was done, in seconds.
+
+    ``device`` is the identity of the device it was made on.
+    """
 
     call: Call
     seconds: float
     throttle: tuple[str, ...]
     spent: float
     state: State
+    device: str
 
     @property
     def throttled(self) -> bool:
@@ -209,7 +213,8 @@ class Runner:
             self._device.flush_cache()
         seconds = self._device.measure(ready)
         throttle = self._device.throttle_reasons()
-        sample = Sample(call, seconds, throttle, self._spent(), self._state)
+        device = self._device.identity
+        sample = Sample(call, seconds, throttle, self._spent(), self._state, device)
         self._journal.append(sample)
         self._outcome.samples.append(sample)
         return sample
