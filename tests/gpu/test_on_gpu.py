@@ -1,6 +1,5 @@
 """What only a GPU can show: values of the real kernels, the real driver's answers."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +55,7 @@ def test_values_agree_with_float64(name, head_dim, kv_heads, causal):
 
 def test_the_driver_tells_the_state_of_the_gpu():
     device = open_device("cuda")
-    nvml = open_nvml(device.uuid, os.getpid())
+    nvml = open_nvml(device.uuid)
     if nvml is None or not nvml.known:
         pytest.skip("the driver's library is not here, or hides this GPU")
     state = device.state()

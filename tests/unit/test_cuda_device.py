@@ -42,10 +42,11 @@ ANSWERS = {
     "nvmlDeviceGetTemperature": 61,
     "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x20,
 }
+IDLE, BOTH = "nvmlDeviceGetCurrentClocksEventReasons", ("power cap", "software thermal slowdown")
 
 
 def test_state_is_read_from_the_driver():
-    nvml = Nvml(Driver(**ANSWERS), "GPU-1", pid=7)
+    nvml = Nvml(Driver(**ANSWERS), "GPU-1")
     state = nvml.state()
     assert (state.clock_mhz, state.power_w, state.temperature_c) == (1755, 412.5, 61)
     assert state.other_processes is None
@@ -58,20 +59,21 @@ def test_an_idle_gpu_and_set_clocks_are_no_throttling(mask):
 
 
 def test_answers_that_the_driver_refuses_are_unknown():
-    nvml = Nvml(Driver(**dict.fromkeys(ANSWERS)), "GPU-1", pid=7)
+    nvml = Nvml(Driver(**dict.fromkeys(ANSWERS)), "GPU-1")
     assert nvml.state() == type(nvml.state())()
-    assert nvml.throttle_mask() == 0
-    unknown = Nvml(Driver(found=6, **ANSWERS), "GPU-2", pid=7)
+    assert nvml.throttle_mask() is None
+    unknown = Nvml(Driver(found=6, **ANSWERS), "GPU-2")
     assert unknown.state().power_w is None
+    assert unknown.throttle_mask() is None
 
 
 def test_an_older_driver_is_asked_by_the_older_name():
     driver = Driver(nvmlDeviceGetCurrentClocksThrottleReasons=0x40)
-    names = throttle_names(Nvml(driver, "GPU-1", pid=7).throttle_mask())
+    names = throttle_names(Nvml(driver, "GPU-1").throttle_mask())
     assert names == ("hardware thermal slowdown",)
 
 
-@pytest.mark.parametrize(("pids", "others"), [([], 0), ([7], 0), ([7, 9], 1), ([31], 0)])
+@pytest.mark.parametrize(("pids", "others"), [([], None), ([7], 0), ([7, 9], 1), ([31], 0)])
 def test_other_processes_are_counted(pids, others):
     driver = Driver()
 
@@ -82,7 +84,7 @@ def test_other_processes_are_counted(pids, others):
         return 0
 
     driver.nvmlDeviceGetComputeRunningProcesses_v3 = processes
-    assert Nvml(driver, "GPU-1", pid=7).other_processes() == others
+    assert Nvml(driver, "GPU-1").other_processes() == others
 
 
 def test_the_drivers_version_is_text():
@@ -93,7 +95,7 @@ def test_the_drivers_version_is_text():
         return 0
 
     driver.nvmlSystemGetDriverVersion = version
-    assert Nvml(driver, "GPU-1", pid=7).driver() == "570.86.15"
+    assert Nvml(driver, "GPU-1").driver() == "570.86.15"
 
 
 class Torch:
@@ -164,6 +166,20 @@ def test_flushing_is_twice_the_l2_allocated_once_and_left_out_of_free_memory():
     device.flush_cache()
     assert torch.notes == [f"allocate {100 * 2**20}", "flush", "flush"]
     assert device.free_memory() == 70 * 2**30 - 100 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("driver", "reasons"),
+    [
+        (None, None),
+        (Driver(), None),
+        (Driver(**ANSWERS | {IDLE: 1}), ()),
+        (Driver(**ANSWERS), BOTH),
+    ],
+)
+def test_throttling_is_unknown_where_the_driver_does_not_tell(monkeypatch, driver, reasons):
+    monkeypatch.setattr(cuda, "open_nvml", lambda uuid: driver and Nvml(driver, uuid))
+    assert CudaDevice(Torch()).throttle_reasons() == reasons
 
 
 def test_the_environment_names_the_gpu(monkeypatch):

@@ -11,6 +11,7 @@ from timing_helpers import CP1, CP2, run_time, time_arguments, write_both, write
 
 from cpbalance.cli.time_journal import FileJournal
 from cpbalance.tables import TIMINGS, read_provenance, read_table
+from cpbalance.timing.device import CpuDevice
 
 torch = pytest.importorskip("torch", reason="the kernels are torch's")
 
@@ -32,7 +33,8 @@ def test_every_pack_of_every_cp_is_timed(packs, tmp_path):
         assert timed[key]["num_segments"] == len(segments)
         assert timed[key]["rank_q_heads"] == timed[key]["q_heads"] == 4 // key[0]
         assert timed[key]["rank_kv_heads"] == timed[key]["kv_heads"] == 2 // key[0]
-    assert all(r["seconds"] > 0 and not r["throttled"] for r in rows)
+    # A CPU does not tell whether it is throttled.
+    assert all(r["seconds"] > 0 and r["throttled"] is None for r in rows)
     assert sorted(r["order"] for r in rows) == list(range(len(rows)))
     assert not list(output.parent.glob("*.partial*"))
 
@@ -54,7 +56,8 @@ def test_provenance_says_where_how_and_at_what_expense(packs, tmp_path):
     assert run["ended"] == "all passes are made" and run["passes"] == 2
     assert 0 < run["budget_used_s"] < 20
     assert 0 < run["output_error"] < 1e-5
-    assert run["drift"] > 0 and run["throttled"] == 0 and run["other_processes"] is None
+    assert run["drift"] > 0 and run["other_processes"] is None
+    assert run["throttled"] is None and run["throttling_unknown"] == run["calls"]
     assert {"device", "host", "torch", "python", "threads"} <= set(run["environment"])
 
 
@@ -147,6 +150,34 @@ def test_packs_too_large_for_memory_are_refused_before_allocation(tmp_path, caps
     assert run_time([huge], tmp_path / "t.parquet", steps=1, q_heads=128, head_dim=256) == 2
     error = capsys.readouterr().err
     assert "needs" in error and "GiB" in error and "use fewer tokens_per_gpu" in error
+
+
+def test_a_device_that_runs_out_of_memory_is_one_line(packs, tmp_path, capsys, monkeypatch):
+    def full(self, call):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore lines.")
+
+    monkeypatch.setattr(CpuDevice, "measure", full)
+    output = tmp_path / "timings.parquet"
+    assert run_time(packs, output) == 2
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
+    assert "ran out of memory; the largest packs have 64 tokens at cp_size 1 (" in error
+    assert "128 tokens at cp_size 2 (" in error and "use fewer tokens_per_gpu" in error
+    assert not output.exists()
+
+
+def test_a_driver_that_does_not_tell_of_throttling_is_said_once(
+    packs, tmp_path, capsys, monkeypatch
+):
+    said = "throttling unknown: the driver does not tell"
+    monkeypatch.setattr(CpuDevice, "kind", "cuda")
+    assert run_time(packs, tmp_path / "a.parquet") == 0
+    assert capsys.readouterr().err.count(said) == 1
+    monkeypatch.setattr(CpuDevice, "throttle_reasons", lambda self: ())
+    assert run_time(packs, tmp_path / "b.parquet") == 0
+    assert "throttling unknown" not in (told := capsys.readouterr().err)
+    assert "0 samples left out for throttling" in told
+    table = read_table(tmp_path / "b.parquet", TIMINGS)
+    assert set(table["throttled"].to_pylist()) == {False}
 
 
 def test_a_run_killed_at_any_moment_goes_on(packs, tmp_path):

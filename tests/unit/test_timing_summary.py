@@ -30,6 +30,11 @@ def test_median_of_packs_without_warm_up_sentinel_and_throttled_samples():
     assert time.rank_seconds == 16.0
 
 
+def test_samples_whose_throttling_is_unknown_count():
+    (time,) = pack_times(table([("pack", 0, s, None) for s in (3.0, 1.0, 2.0)])).values()
+    assert time.seconds == 2.0 and time.samples == 3
+
+
 def test_interval_needs_six_samples():
     rows = [("pack", p, float(s), False) for p, n in ((0, 5), (1, 6)) for s in range(1, n + 1)]
     times = pack_times(table(rows))

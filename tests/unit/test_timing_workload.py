@@ -82,6 +82,16 @@ def test_a_pack_that_does_not_fit_is_named_with_its_size():
         check_memory(SmallDevice(), {1: 8192, 8: 2**20}, heads, GQA, ("forward",))
 
 
+def test_forward_allocates_no_gradient():
+    layer = Attention(8, 2, 16, True, "float32")
+    heads = {1: timed_heads(layer, 1, None)}
+    segments = np.array([30, 20])
+    sizes = (KERNELS["torch_cpu"](), layer, heads, {1: 50}, 3)
+    assert Workload(*sizes, ("forward",)).batch(1, segments).grad_out is None
+    both = Workload(*sizes, ("forward", "backward")).batch(1, segments)
+    assert both.grad_out.shape == both.q.shape and not torch.equal(both.grad_out, both.q)
+
+
 def test_tensors_have_the_shape_of_the_pack_and_the_same_values_every_time():
     layer = Attention(8, 2, 16, True, "float32")
     heads = {1: timed_heads(layer, 1, None), 4: timed_heads(layer, 4, None)}

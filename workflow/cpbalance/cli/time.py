@@ -29,6 +29,7 @@ from cpbalance.timing.workload import (
     check_memory,
     check_output,
     check_segments,
+    memory_is_input,
     middle_target,
     timed_heads,
 )
@@ -97,7 +98,10 @@ def run(args: argparse.Namespace) -> None:
     device = open_device(kernel.device)
     say(f"kernel {kernel.name} of {kernel.module} on {device.name}")
     expect_device(device, args.expect_device, args.strict_device)
-    check_memory(device, packs.largest(), heads, attention, directions)
+    sizes = (packs.largest(), heads, attention, directions)
+    check_memory(device, *sizes)
+    if device.kind == "cuda" and device.throttle_reasons() is None:
+        logger.warning("cpbalance time: throttling unknown: the driver does not tell")
     settings = {
         "stage": "time",
         "kernel": kernel.provenance(),
@@ -110,7 +114,7 @@ def run(args: argparse.Namespace) -> None:
         "method": method.provenance(),
         "source": packs.source,
     }
-    with kernel.session():
+    with kernel.session(), memory_is_input(device, *sizes):
         measure(args.output, kernel, device, method, attention, heads, directions, packs, settings)
 
 
@@ -127,7 +131,7 @@ def measure(
 ) -> None:
     """Check the kernel's output, time all packs, write the file."""
     environment = device.environment()
-    workload = Workload(kernel, attention, heads, packs.largest(), method.seed)
+    workload = Workload(kernel, attention, heads, packs.largest(), method.seed, directions)
     smallest = min(heads)
     error = check_output(
         kernel, check_batch(workload, packs.of(smallest), smallest), attention.dtype
@@ -167,7 +171,11 @@ def measure(
     say(
         f"{run['calls']} calls in {outcome.spent:.1f} s ({device.budget_clock}); {outcome.reason}; "
         f"{outcome.settled} of {len(targets)} packs within {method.width:.1%}; "
-        f"{run['throttled']} samples left out for throttling"
+        + (
+            "throttling unknown"
+            if run["throttled"] is None
+            else f"{run['throttled']} samples left out for throttling"
+        )
         + ("" if run["drift"] is None else f"; the sentinel drifted within {run['drift']:.1%}")
     )
 

@@ -64,7 +64,7 @@ def _decode(record: Mapping[str, Any]) -> Sample:
     return Sample(
         call=Call(call["kind"], call["sweep"], Target(**call["target"])),
         seconds=record["seconds"],
-        throttle=tuple(record["throttle"]),
+        throttle=None if record["throttle"] is None else tuple(record["throttle"]),
         spent=record["spent"],
         state=State(**record["state"]),
         device=record["device"],

@@ -6,7 +6,6 @@ has queued the whole call before the first event passes: what is measured is the
 Python's, as in a training step whose launches run ahead.
 """
 
-import os
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +34,7 @@ class CudaDevice:
         self.name = self._properties.name
         self.uuid = f"GPU-{self._properties.uuid}"
         self.identity = f"{platform.node()} {self.uuid}"
-        self._nvml = open_nvml(self.uuid, os.getpid())
+        self._nvml = open_nvml(self.uuid)
         self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._flush: Any = None
 
@@ -70,9 +69,10 @@ class CudaDevice:
         """State of the GPU now, as its driver has it."""
         return State() if self._nvml is None else self._nvml.state()
 
-    def throttle_reasons(self) -> tuple[str, ...]:
-        """Reasons for which the driver holds the clock down now."""
-        return () if self._nvml is None else throttle_names(self._nvml.throttle_mask())
+    def throttle_reasons(self) -> tuple[str, ...] | None:
+        """Reasons for which the driver holds the clock down now, None where it does not tell."""
+        mask = None if self._nvml is None else self._nvml.throttle_mask()
+        return None if mask is None else throttle_names(mask)
 
     def free_memory(self) -> int:
         """Bytes that can be allocated, less the buffer that flushes the cache."""

@@ -50,8 +50,11 @@ class Device(Protocol):
     def state(self) -> State:
         """State of the device now."""
 
-    def throttle_reasons(self) -> tuple[str, ...]:
-        """Reasons for which the device holds its clock down now; cheap enough for every call."""
+    def throttle_reasons(self) -> tuple[str, ...] | None:
+        """Reasons for which the device holds its clock down now, None where it does not tell.
+
+        Cheap enough for every call.
+        """
 
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
@@ -93,9 +96,8 @@ class CpuDevice:
         """Nothing that an unprivileged process could trust."""
         return State()
 
-    def throttle_reasons(self) -> tuple[str, ...]:
-        """None that a CPU would tell."""
-        return ()
+    def throttle_reasons(self) -> None:
+        """Unknown: a CPU does not tell."""
 
     def free_memory(self) -> int:
         """Bytes that the system calls available, or free pages where it does not say."""

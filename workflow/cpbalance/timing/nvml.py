@@ -45,8 +45,8 @@ def throttle_names(mask: int) -> tuple[str, ...]:
 class Nvml:
     """The driver's view of one GPU, named by its UUID ("GPU-…")."""
 
-    def __init__(self, library: Any, uuid: str, pid: int) -> None:
-        self._library, self._pid = library, pid
+    def __init__(self, library: Any, uuid: str) -> None:
+        self._library = library
         self._handle = ctypes.c_void_p()
         library.nvmlInit_v2()
         handle = ctypes.byref(self._handle)
@@ -61,8 +61,8 @@ class Nvml:
         status = call(self._handle, *arguments, ctypes.byref(value))
         return int(value.value) if status == 0 else None
 
-    def throttle_mask(self) -> int:
-        """Mask of the reasons that shape the clock now, 0 where the driver does not tell."""
+    def throttle_mask(self) -> int | None:
+        """Mask of the reasons that shape the clock now, None where the driver does not tell."""
         for name in (
             "nvmlDeviceGetCurrentClocksEventReasons",
             "nvmlDeviceGetCurrentClocksThrottleReasons",
@@ -70,7 +70,7 @@ class Nvml:
             mask = self._number(name, kind=ctypes.c_ulonglong)
             if mask is not None:
                 return mask
-        return 0
+        return None
 
     def state(self) -> State:
         """Clock, power, temperature and the number of other processes on the GPU."""
@@ -92,9 +92,9 @@ class Nvml:
         count, found = ctypes.c_uint(_PROCESSES), (_Process * _PROCESSES)()
         if call(self._handle, ctypes.byref(count), found) != 0:
             return None
-        # In a container every process may be seen under another number: one of them is this one.
-        pids = [found[i].pid for i in range(count.value)]
-        return len(pids) - (self._pid in pids or len(pids) > 0)
+        # One of them is this one, in a container perhaps under another number. Where not even
+        # this one is seen, no others would be.
+        return count.value - 1 if count.value else None
 
     def limits(self) -> dict[str, int | float | None]:
         """Highest clocks and power limit."""
@@ -116,10 +116,10 @@ class Nvml:
         return text.value.decode()
 
 
-def open_nvml(uuid: str, pid: int) -> Nvml | None:
+def open_nvml(uuid: str) -> Nvml | None:
     """The driver's view of a GPU, None on a machine without the library."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
         return None
-    return Nvml(library, uuid, pid)
+    return Nvml(library, uuid)

@@ -62,6 +62,7 @@ def run_provenance(
 ) -> dict[str, Any]:
     """How one run went: where, on which packs, at what expense, and how it ended."""
     sentinel = sentinel_seconds(outcome.samples)
+    throttled = [s.throttled for s in outcome.samples]
     processes = [s.state.other_processes for s in outcome.samples]
     return {
         "steps": list(steps),
@@ -79,8 +80,10 @@ def run_provenance(
         "ended": outcome.reason,
         # Range of the sentinel's times over their median: how far the device drifted.
         "drift": (max(sentinel) - min(sentinel)) / median(sentinel) if sentinel else None,
-        "throttled": sum(s.throttled for s in outcome.samples),
-        "throttle_reasons": dict(Counter(r for s in outcome.samples for r in s.throttle)),
+        # Null where the device never told.
+        "throttled": sum(told) if (told := [t for t in throttled if t is not None]) else None,
+        "throttling_unknown": throttled.count(None),
+        "throttle_reasons": dict(Counter(r for s in outcome.samples for r in s.throttle or ())),
         "other_processes": max((p for p in processes if p is not None), default=None),
     }
 

@@ -39,15 +39,18 @@ class Sample:
 
     call: Call
     seconds: float
-    throttle: tuple[str, ...]
+    throttle: tuple[str, ...] | None
     spent: float
     state: State
     device: str
 
     @property
-    def throttled(self) -> bool:
-        """Whether the device held its clock down; such a sample counts in no median."""
-        return bool(self.throttle)
+    def throttled(self) -> bool | None:
+        """Whether the device held its clock down; such a sample counts in no median.
+
+        None where the device does not tell.
+        """
+        return None if self.throttle is None else bool(self.throttle)
 
 
 @dataclass

@@ -4,7 +4,8 @@ Data are standard normal, drawn once from a fixed seed and shared by all packs a
 the same buffers: the values do not matter to the time, and nothing is allocated between calls.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 TOLERANCE = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5}
 CHECK_TOKENS = 2048
 CHECK_HEADS = 5
+LESS_MEMORY = "use fewer tokens_per_gpu or fewer timed heads"
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Workload:
     """Buffers for the largest pack, and the batches cut from them.
 
     ``tokens`` maps a CP degree to the tokens of its largest pack. Tensors are made on the
-    kernel's device.
+    kernel's device; that of the output's gradient only where ``directions`` have backward.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Workload:
         heads: Mapping[int, HeadCount],
         tokens: Mapping[int, int],
         seed: int,
+        directions: tuple[str, ...] = (FORWARD,),
     ) -> None:
         import torch
 
@@ -109,7 +112,8 @@ class Workload:
             )
             return torch.randn(numbers, generator=generator, device=kernel.device, dtype=dtype)
 
-        self._q, self._k, self._v, self._grad = (buffer(kv) for kv in (False, True, True, False))
+        self._q, self._k, self._v = (buffer(kv) for kv in (False, True, True))
+        self._grad = buffer(False) if BACKWARD in directions else None
 
     def batch(self, cp_size: int, segments: NDArray) -> Batch:
         """The batch of one pack for one rank of a group of ``cp_size``."""
@@ -131,7 +135,7 @@ class Workload:
             segment_tokens=lengths,
             max_seqlen=max(lengths),
             causal=self._attention.causal,
-            grad_out=cut(self._grad, heads.q_heads),
+            grad_out=None if self._grad is None else cut(self._grad, heads.q_heads),
         )
 
     def call(self, target: Target, segments: NDArray) -> Callable[[], Any]:
@@ -224,8 +228,37 @@ def check_memory(
         raise InputError(
             f"a pack of {tokens[cp_size]} tokens at cp_size {cp_size} needs "
             f"{needed[cp_size] / 2**30:.1f} GiB and {device.name} has {free / 2**30:.1f} GiB free; "
-            f"use fewer tokens_per_gpu or fewer timed heads"
+            f"{LESS_MEMORY}"
         )
+
+
+@contextmanager
+def memory_is_input(
+    device: Device,
+    tokens: Mapping[int, int],
+    heads: Mapping[int, HeadCount],
+    attention: Attention,
+    directions: tuple[str, ...],
+) -> Iterator[None]:
+    """Context in which a device that runs out of memory is an InputError that says the sizes.
+
+    What is free can shrink after :func:`check_memory`, and a kernel may want more than predicted.
+    """
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        layer = (attention.head_dim, attention.dtype, directions)
+        needed = {cp: predicted_bytes(tokens[cp], h, *layer) for cp, h in heads.items()}
+        sizes = ", ".join(
+            f"{tokens[cp]} tokens at cp_size {cp} ({size / 2**30:.1f} GiB predicted)"
+            for cp, size in needed.items()
+        )
+        raise InputError(
+            f"{device.name} ran out of memory; the largest packs have {sizes}; end other programs "
+            f"on the device, or {LESS_MEMORY}"
+        ) from None
 
 
 def middle_target(
