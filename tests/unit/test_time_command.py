@@ -165,9 +165,7 @@ def test_a_device_that_runs_out_of_memory_is_one_line(packs, tmp_path, capsys, m
     assert not output.exists()
 
 
-def test_a_driver_that_does_not_tell_of_throttling_is_said_once(
-    packs, tmp_path, capsys, monkeypatch
-):
+def test_unknown_throttling_is_said_once(packs, tmp_path, capsys, monkeypatch):
     said = "throttling unknown: the driver does not tell"
     monkeypatch.setattr(CpuDevice, "kind", "cuda")
     assert run_time(packs, tmp_path / "a.parquet") == 0

@@ -193,6 +193,13 @@ def config(**changes):
             "needs timing.torch_cpu with calibrate: true",
         ),
         (
+            {"costs": ["calibrated:torch_cpu"], "run": {"direction": "backward"}},
+            "timing.torch_cpu.direction is backward: use forward or both",
+        ),
+        ({"run": {"lengths": ["demo", "demo"]}}, "timing.torch_cpu.lengths.*twice"),
+        ({"run": {"attention": ["full", "full"]}}, "timing.torch_cpu.attention.*twice"),
+        ({"run": {"cp_sizes": [2, 1, 2]}}, "timing.torch_cpu.cp_sizes.*twice"),
+        (
             {"costs": ["h100-fa3"], "attention": {"full": {"head_dim": 64}}},
             "cost h100-fa3 is for head_dim 128; attention 'full' has 64",
         ),

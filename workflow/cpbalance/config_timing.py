@@ -1,23 +1,27 @@
 """The configuration of timing runs, and what it has to agree with."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from cpbalance.config_base import Count, Model, Name, Positive
+from cpbalance.config_base import NO_REPEATS, Count, Model, Name, Positive
 from cpbalance.names import CALIBRATED, PACKING_NAMES
 
 
 class Timing(Model):
     """What one kernel is timed on, and how."""
 
-    lengths: list[Name] = Field(min_length=1, description="Names of lengths to time.")
-    attention: list[Name] = Field(min_length=1, description="Names of attention layers to time.")
+    lengths: Annotated[list[Name], NO_REPEATS] = Field(
+        min_length=1, description="Names of lengths to time."
+    )
+    attention: Annotated[list[Name], NO_REPEATS] = Field(
+        min_length=1, description="Names of attention layers to time."
+    )
     packing: Literal[PACKING_NAMES] = Field(  # type: ignore[valid-type]
         PACKING_NAMES[0], description="Packing policy."
     )
-    cp_sizes: list[Count] | None = Field(
+    cp_sizes: Annotated[list[Count], NO_REPEATS] | None = Field(
         None, min_length=1, description="CP degrees to time; null for all of the cluster."
     )
     steps: Count = Field(1, description="The packs of so many first steps are timed.")
@@ -104,6 +108,11 @@ def _check_calibrated(cost: str, timing: Mapping[str, Timing], attention: Sequen
     run = timing.get(kernel)
     if run is None or not run.calibrate:
         raise ValueError(f"cost {cost} needs timing.{kernel} with calibrate: true")
+    if run.direction == "backward":
+        raise ValueError(
+            f"cost {cost} is forward time and timing.{kernel}.direction is backward: "
+            f"use forward or both"
+        )
     for name in attention:
         if name not in run.attention:
             raise ValueError(
