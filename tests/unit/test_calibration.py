@@ -11,6 +11,7 @@ from timing_helpers import run_time, write_packs
 from cpbalance.attention import attention_pairs
 from cpbalance.calibration import (
     Calls,
+    Features,
     Fitter,
     calibrate,
     nonnegative_least_squares,
@@ -19,7 +20,14 @@ from cpbalance.calibration import (
 from cpbalance.cli import main
 from cpbalance.errors import InputError
 from cpbalance.kernel_time import TERMS, KernelTime, fitted_model
-from cpbalance.tables import CALIBRATION_FIT, COSTS, read_provenance, read_table
+from cpbalance.tables import (
+    CALIBRATION_FIT,
+    COSTS,
+    THEORY,
+    THEORY_DENSITY,
+    read_provenance,
+    read_table,
+)
 from cpbalance.tiles import ALTERNATIVES, EXACT, Tile, known_tile, tile_pairs, tiles_to_try
 
 
@@ -87,11 +95,15 @@ def test_the_data_choose_the_tile(tile):
     assert calibrate(calls, ALTERNATIVES, None).model.tile == tile
 
 
-def test_coefficients_are_never_negative():
+@pytest.mark.parametrize("tile", [EXACT, Tile(128, 128)])
+def test_coefficients_are_never_negative(tile):
     calls = random_calls(coefficients={"flop": 1.5e-15}, noise=0.3)
-    for _, terms in [(EXACT, TERMS), (Tile(128, 128), TERMS)]:
-        fitter = Fitter(calls, [EXACT])
-        assert (fitter.fit(EXACT, terms, np.ones(len(fitter.packs), dtype=bool)) >= 0).all()
+    fitter = Fitter(calls, [tile])
+    every = np.ones(len(fitter.packs), dtype=bool)
+    assert (fitter.fit(tile, TERMS, every) >= 0).all()
+    # Where nothing held them, some would be.
+    rows = Features(calls).columns(tile) / calls.seconds[:, None]
+    assert np.linalg.lstsq(rows / np.linalg.norm(rows, axis=0), np.ones(len(rows)))[0].min() < 0
 
 
 def test_held_out_errors_are_of_packs_that_the_fit_has_not_seen():
@@ -205,6 +217,35 @@ def test_a_simulated_time_says_what_it_follows_from(timed, capsys):
     assert main(words) == 0
     said = capsys.readouterr().err
     assert "was fitted to 2 to 4 query heads a call; 32 are an extrapolation" in said
+
+
+def test_a_predicted_time_says_what_it_follows_from(timed, capsys):
+    folder, files = timed
+    assert run_calibrate(folder, files) == 0
+    layer = {"q_heads": 8, "kv_heads": 8, "head_dim": 16, "causal": True}
+    path = str(folder / "torch_cpu.json")
+    words = [
+        "theory",
+        "--name",
+        "x",
+        "--lengths",
+        '{"family":"exponential","mean":16,"max_seq_len":64}',
+    ]
+    words += ["--world-size", "4", "--cp-sizes", "1", "2", "--tokens-per-gpu", "64"]
+    words += ["--attentions", json.dumps({"layer": layer})]
+    words += ["--calibrations", json.dumps({"layer/calibrated:torch_cpu": path})]
+    words += ["--costs", "quadratic", "calibrated:torch_cpu"]
+    words += ["--output", str(folder / "x.parquet"), "--density", str(folder / "d.parquet")]
+    assert main(words) == 0
+    # Timed with 4 heads at CP 1 and 2 at CP 2; a rank of this layer has 8 and 4.
+    said = capsys.readouterr().err
+    assert said.count("extrapolation") == 1 and "4 query heads a call; 8 are" in said
+    for name, schema in (("x", THEORY), ("d", THEORY_DENSITY)):
+        provenance = read_provenance(folder / f"{name}.parquet", schema)
+        assert provenance["costs"] == ["quadratic", "calibrated:torch_cpu"]
+        (facts,) = provenance["calibrations"].values()
+        assert facts["kernel"] == "torch_cpu" and facts["valid"]["q_heads"] == [2, 4]
+        assert str(folder) not in json.dumps(provenance)
 
 
 def test_calibrate_refuses_what_does_not_belong_together(timed, capsys):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cpbalance.attention import Attention
-from cpbalance.cli.calibration_arguments import load_calibration
+from cpbalance.attention import Attention, heads_per_rank
+from cpbalance.cli.calibration_arguments import calibration_facts, load_calibration
 from cpbalance.cli.json_arguments import json_object
 from cpbalance.cli.lengths_arguments import add_lengths_arguments, load_population, parse_lengths
 from cpbalance.costs import CostModel, cost_model
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     densities: list[dict[str, Any]] = []
     calibrations = json_object("--calibrations", args.calibrations)
+    facts: dict[str, Any] = {}
     for name, shape in _attentions(args.attentions).items():
         for cost in args.costs:
             series = {
@@ -70,9 +71,13 @@ def run(args: argparse.Namespace) -> None:
                 "attention": name,
                 "cost": cost,
             }
-            path = calibrations.get(f"{name}/{cost}")
-            calibration = load_calibration(path and Path(path), shape)
+            given = calibrations.get(f"{name}/{cost}")
+            path = Path(given) if given else None
+            calibration = load_calibration(path, shape)
             costs = {cp_size: cost_model(cost, shape, cp_size, calibration) for cp_size in groups}
+            for cp_size in groups if path else ():
+                q_heads, _ = heads_per_rank(shape, cp_size)
+                facts[f"{name}/{cost}"] = calibration_facts(path, q_heads)
             for item in predict(model, _as_pairs(costs), args.tokens_per_gpu, groups):
                 rows.append(series | _row(item, order_note(source)))
                 if item.density is not None:
@@ -85,6 +90,8 @@ def run(args: argparse.Namespace) -> None:
         "tp_size": args.tp_size,
         "tokens_per_gpu": args.tokens_per_gpu,
         "attentions": json.loads(args.attentions),
+        "costs": args.costs,
+        "calibrations": facts,
     }
     _write(args.output, THEORY, rows, provenance)
     if args.density is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpbalance.theory.lengths import Floats, at_least, split_cost
+from cpbalance.theory.lengths import Floats, split_cost
 
 # Beyond this many tokens (or cells) nothing is tabulated, only extended.
 MAX_TABLE = 2**21
@@ -140,13 +140,6 @@ def age_weights(renewals: Renewals, pack_tokens: int, groups: int) -> tuple[Floa
 def residual(weights: Floats, pmf: Floats) -> Floats:
     """P(r tokens of a document are left at the start of a pack), r = 0 … L_max, for given ages."""
     left = correlate(weights, pmf)
-    left[0] = 0.0
-    return left / left.sum()
-
-
-def stationary_residual(pmf: Floats) -> Floats:
-    """P(first = l) = P(L ≥ l)/E[L], l = 0 … L_max: the residual far from the start of a step."""
-    left = at_least(pmf)
     left[0] = 0.0
     return left / left.sum()
 
