@@ -32,6 +32,9 @@ $(VENV)/.dev: $(VENV)/.cpu envs/dev.txt
 $(VENV)/.h100: $(VENV)/.cpu envs/h100.txt
 	@echo "Installing what GPU nodes need into $(VENV) (several GB the first time)"
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r envs/h100.txt
+	@$(VENV)/bin/python -c 'import sys, torch; torch.version.cuda or sys.exit( \
+	  f"make: torch {torch.__version__} in $(VENV) is a build without CUDA: remove $(VENV) and make again " \
+	  "where pip finds CUDA builds (see: pip config list, and the PIP_ variables)")'
 	@touch $@
 
 run: $(VENV)/.cpu  ## the default experiment: results/article/

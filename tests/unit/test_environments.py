@@ -125,3 +125,26 @@ def test_environments_hold_what_their_stages_import():
     assert {"torch", "fa3-fwd", "numpy", "pyarrow"} <= yaml_pins("h100.yaml").keys()
     assert {"pandas", "pydantic", "scipy", "seaborn", "pyarrow"} <= yaml_pins("cpu.yaml").keys()
     assert {"snakemake", "snakemake-executor-plugin-slurm"} <= CPU.keys()
+
+
+@pytest.mark.parametrize(("version", "cuda"), [("2.13.0+cpu", "None"), ("2.13.0", "'13.0'")])
+def test_make_slurm_refuses_a_torch_without_cuda(tmp_path, version, cuda):
+    """`make`'s own recipe, on an environment whose pip installs nothing."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / ".cpu").touch()
+    for name, program in (("pip", "/bin/true"), ("python", sys.executable)):
+        (tmp_path / "bin" / name).symlink_to(program)
+    (tmp_path / "torch.py").write_text(f"class version: cuda = {cuda}\n__version__ = {version!r}\n")
+    done = subprocess.run(
+        ["make", f"VENV={tmp_path}", f"{tmp_path}/.h100"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        cwd=ENVS.parent,
+    )
+    refused = cuda == "None"
+    assert (done.returncode != 0) == refused == (not (tmp_path / ".h100").exists())
+    said = [line for line in done.stderr.splitlines() if "is a build without CUDA" in line]
+    assert len(said) == refused
+    if refused:
+        assert said[0].startswith("make: torch 2.13.0+cpu in ") and "make again" in said[0]
