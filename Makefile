@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 CORES ?= all
 ARGS ?=
+# Groups of tests that share a fixture stay in one worker; pytest-xdist 3.8 groups none under pytest 9.
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
