@@ -13,7 +13,8 @@ from cpbalance.attention import Attention
 from cpbalance.cli.time_packs import read_packs
 from cpbalance.kernels import find_kernel
 from cpbalance.kernels.base import FORWARD
-from cpbalance.tables import TIMINGS, read_provenance, read_table
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import read_provenance, read_table
 from cpbalance.timing.summary import pack_times
 from cpbalance.timing.workload import HeadCount, Workload
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpbalance.tables import TIMINGS, read_provenance, read_table
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import read_provenance, read_table
 from tests.slurm.workspace import PARTIAL, TIMING
 
 FAULTS = (

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from cpbalance.tables import TIMINGS, read_provenance, read_table
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import read_provenance, read_table
 from tests.slurm.cluster import GPU_NODES
 from tests.slurm.machine import call
 from tests.slurm.workspace import TIMING, Job

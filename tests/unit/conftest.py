@@ -4,6 +4,7 @@ import pytest
 
 from cpbalance import tables
 from cpbalance.cli import main
+from cpbalance.stage_schemas import COSTS, LENGTHS
 
 
 @pytest.fixture(scope="session")
@@ -11,9 +12,9 @@ def run_folder(tmp_path_factory):
     """Files of a tiny run of the experiment ``demo``."""
     root = tmp_path_factory.mktemp("run") / "demo"
     columns = {"step": [0, 0, 1], "num_tokens": [5, 3, 8]}
-    tables.write_table(root / "lengths/demo.parquet", tables.LENGTHS, columns, {"stage": "sample"})
+    tables.write_table(root / "lengths/demo.parquet", LENGTHS, columns, {"stage": "sample"})
     columns = {"step": [0, 1], "pack": [0, 0], "attention_pairs": [34, 64], "cost": [34.0, 64.0]}
-    tables.write_table(root / "costs/demo/cp1.parquet", tables.COSTS, columns, {})
+    tables.write_table(root / "costs/demo/cp1.parquet", COSTS, columns, {})
     (root / "calibration").mkdir()
     (root / "calibration/cpu.json").write_text('{"fixed": 1.0}')
     return root

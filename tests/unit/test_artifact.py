@@ -14,6 +14,7 @@ from cpbalance import tables
 from cpbalance.artifact import format as fmt
 from cpbalance.artifact import open_artifact
 from cpbalance.cli import main
+from cpbalance.stage_schemas import COSTS
 
 
 def contents(path):
@@ -215,9 +216,9 @@ def table(schema, columns, member="costs/demo/cp1.parquet"):
 
 
 LACKING = tables.Schema(
-    "costs", 1, {k: v for k, v in tables.COSTS.columns.items() if k != "attention_pairs"}
+    "costs", 1, {k: v for k, v in COSTS.columns.items() if k != "attention_pairs"}
 )
-NEWER = tables.Schema("costs", 2, tables.COSTS.columns)
+NEWER = tables.Schema("costs", 2, COSTS.columns)
 ROW = {"step": [0], "pack": [0], "attention_pairs": [1], "cost": [1.0]}
 
 HOSTILE = {
@@ -276,11 +277,11 @@ HOSTILE = {
     ),
     "table of a newer schema": (table(NEWER, ROW), "holds schema costs/2"),
     "table of another kind": (
-        table(tables.COSTS, ROW, "lengths/demo.parquet"),
+        table(COSTS, ROW, "lengths/demo.parquet"),
         "lengths/demo.parquet: holds schema costs/1",
     ),
     "table no Parquet": (added("costs/demo/cp1.parquet"), "not a readable Parquet file"),
-    "table unknown": (table(tables.COSTS, ROW, "tables/odd.parquet"), "tables/odd.parquet"),
+    "table unknown": (table(COSTS, ROW, "tables/odd.parquet"), "tables/odd.parquet"),
 }
 
 

@@ -20,14 +20,9 @@ from cpbalance.calibration import (
 from cpbalance.cli import main
 from cpbalance.errors import InputError
 from cpbalance.kernel_time import TERMS, KernelTime, fitted_model
-from cpbalance.tables import (
-    CALIBRATION_FIT,
-    COSTS,
-    THEORY,
-    THEORY_DENSITY,
-    read_provenance,
-    read_table,
-)
+from cpbalance.stage_schemas import COSTS
+from cpbalance.table_schemas import CALIBRATION_FIT, THEORY, THEORY_DENSITY
+from cpbalance.tables import read_provenance, read_table
 from cpbalance.tiles import ALTERNATIVES, EXACT, Tile, known_tile, tile_pairs, tiles_to_try
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cpbalance.cli import main
 from cpbalance.errors import InputError
 from cpbalance.shards import Shard, all_shards, parse_shard
-from cpbalance.tables import STEPS_PER_ROW_GROUP, TIMINGS, table_writer
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import STEPS_PER_ROW_GROUP, table_writer
 
 STEPS = 3 * STEPS_PER_ROW_GROUP + 20
 ATTENTION = ["--q-heads", "8", "--kv-heads", "8", "--head-dim", "64", "--full"]

@@ -10,7 +10,8 @@ from cpbalance.aggregate import Costs
 from cpbalance.aggregate_theory import neighbours_table, theory_rows, validation_table
 from cpbalance.cli import main
 from cpbalance.metrics import METRICS, step_statistics
-from cpbalance.tables import EXPONENTIAL_NORMAL, THEORY, THEORY_DENSITY, read_table
+from cpbalance.table_schemas import EXPONENTIAL_NORMAL, THEORY, THEORY_DENSITY
+from cpbalance.tables import read_table
 
 LAYERS = {"full": {"q_heads": 8, "kv_heads": 8, "head_dim": 64, "causal": False}}
 LENGTHS = {"family": "exponential", "mean": 64, "max_seq_len": 512}
@@ -95,7 +96,7 @@ def test_a_missing_constant_is_null_with_a_note(tmp_path):
     [
         ({"cp_sizes": [3]}, "--cp-sizes has 3: it must divide"),
         ({"tp_size": 3}, "--tp-size is 3: it must divide"),
-        ({"attentions": "{"}, "--attentions {"),
+        ({"attentions": "{"}, "--attentions is not JSON"),
         ({"costs": ["cubic"]}, "cost is 'cubic'"),
         ({"tokens_per_gpu": 0}, "--tokens-per-gpu is 0"),
         ({"lengths": '{"family": "weibull"}'}, "--lengths"),

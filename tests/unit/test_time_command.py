@@ -10,7 +10,8 @@ import pytest
 from timing_helpers import CP1, CP2, run_time, time_arguments, write_both, write_packs
 
 from cpbalance.cli.time_journal import FileJournal
-from cpbalance.tables import TIMINGS, read_provenance, read_table
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import read_provenance, read_table
 from cpbalance.timing.device import CpuDevice
 
 torch = pytest.importorskip("torch", reason="the kernels are torch's")

@@ -14,7 +14,7 @@ from cpbalance.errors import InputError
 from cpbalance.kernel_time import KernelTime
 from cpbalance.measured import calibration_table, measured_series
 from cpbalance.plan import make_plan
-from cpbalance.tables import CALIBRATION
+from cpbalance.table_schemas import CALIBRATION
 from cpbalance.tiles import EXACT, Tile
 from cpbalance.timing.plan import Target
 from cpbalance.timing.summary import PackTime

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from cpbalance.errors import InputError
-from cpbalance.tables import TIMINGS
+from cpbalance.stage_schemas import TIMINGS
 from cpbalance.timing.plan import Target
 from cpbalance.timing.summary import pack_times
 

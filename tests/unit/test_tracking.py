@@ -17,6 +17,8 @@ def stages_of(module):
         ("cpbalance.lengths.families", {"sample"}, {"pack", "simulate", "plot"}),
         ("cpbalance.costs", {"simulate"}, {"sample", "pack", "plot"}),
         ("cpbalance.metrics", {"aggregate"}, {"sample", "pack", "simulate", "plot"}),
+        ("cpbalance.table_schemas", {"aggregate", "plot"}, {"sample", "pack", "simulate", "time"}),
+        ("cpbalance.config", set(), {"sample", "pack", "simulate", "time"}),
         ("cpbalance.tables", {"sample", "pack", "simulate", "aggregate", "plot"}, set()),
     ],
 )

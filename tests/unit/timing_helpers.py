@@ -6,7 +6,8 @@ from contextlib import nullcontext
 import numpy as np
 
 from cpbalance.cli import main
-from cpbalance.tables import PACKS, write_table
+from cpbalance.stage_schemas import PACKS
+from cpbalance.tables import write_table
 from cpbalance.timing.device import State
 
 # (step, pack, segment lengths) of a cluster of two devices with 64 tokens each.

@@ -31,7 +31,8 @@ def _first_fault(error: ValidationError, model: type[BaseModel], values: Any, wh
     given = fault["input"]
     shown = "" if isinstance(given, dict | BaseModel) else f" is {_short(given)}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{what}: {key}{shown}: {message}{more}"
+    where = "" if key == what else f"{key}{shown}: "
+    return f"{what}: {where}{message}{more}"
 
 
 def _user_path(values: Any, location: tuple[int | str, ...]) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cpbalance.kernels.base import BACKWARD
 from cpbalance.names import BACKWARD_COST
-from cpbalance.tables import CALIBRATION
+from cpbalance.table_schemas import CALIBRATION
 from cpbalance.timing.plan import Target
 from cpbalance.timing.summary import PackTime
 

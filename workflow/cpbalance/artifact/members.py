@@ -10,6 +10,7 @@ from typing import IO
 from cpbalance import tables
 from cpbalance.artifact.format import stage_of
 from cpbalance.errors import InputError
+from cpbalance.table_schemas import SCHEMAS
 
 # Stages whose Parquet files have a schema of another name.
 FILES_OF = {"calibration": "calibration_fit"}
@@ -19,6 +20,6 @@ def check_table(where: str, member: str, stream: IO[bytes]) -> None:
     """Raise InputError, naming ``where``, for a table without its schema."""
     stage = stage_of(member)
     name = PurePosixPath(member).stem if stage == "tables" else FILES_OF.get(stage, stage)
-    if name not in tables.SCHEMAS:
+    if name not in SCHEMAS:
         raise InputError(f"{where}: a table that this cpbalance does not know; update cpbalance")
-    tables.open_table(where, tables.SCHEMAS[name], stream).close()
+    tables.open_table(where, SCHEMAS[name], stream).close()

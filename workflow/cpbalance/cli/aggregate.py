@@ -25,21 +25,21 @@ from cpbalance.measured import calibration_table, measured_series
 from cpbalance.metrics import step_statistics
 from cpbalance.names import THEORY_PACKING
 from cpbalance.published import DISTRIBUTIONS, LAYER, published_values
-from cpbalance.tables import (
+from cpbalance.stage_schemas import COSTS, LENGTHS, TIMINGS
+from cpbalance.table_schemas import (
     CALIBRATION,
     CALIBRATION_FIT,
     COMPARISON,
-    COSTS,
     LENGTH_CURVES,
-    LENGTHS,
     METRICS,
     NEIGHBOURS,
     RANK_COSTS,
     SLOPES,
     THEORY,
     THEORY_DENSITY,
-    TIMINGS,
     VALIDATION,
+)
+from cpbalance.tables import (
     Schema,
     iter_row_groups,
     read_provenance,

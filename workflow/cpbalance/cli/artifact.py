@@ -14,7 +14,8 @@ from cpbalance.artifact.format import MAX_BYTES, STAGES
 from cpbalance.artifact.provenance import environment_document, run_document
 from cpbalance.cli.json_arguments import json_object
 from cpbalance.errors import InputError
-from cpbalance.tables import ARTIFACT_METRICS, ARTIFACT_SETTINGS, replacing, write_frame
+from cpbalance.table_schemas import ARTIFACT_METRICS, ARTIFACT_SETTINGS
+from cpbalance.tables import replacing, write_frame
 
 HELP = "pack a finished run into one file, check such a file, take it apart"
 

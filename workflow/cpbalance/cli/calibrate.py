@@ -15,14 +15,9 @@ from cpbalance.calibration import Calibration, Calls, calibrate, predicted_secon
 from cpbalance.calibration_file import describe, document
 from cpbalance.cli.time_packs import Packs, read_packs, source_of
 from cpbalance.errors import InputError
-from cpbalance.tables import (
-    CALIBRATION_FIT,
-    TIMINGS,
-    read_provenance,
-    read_table,
-    replacing,
-    write_table,
-)
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.table_schemas import CALIBRATION_FIT
+from cpbalance.tables import read_provenance, read_table, replacing, write_table
 from cpbalance.tiles import known_tile, tiles_to_try
 from cpbalance.timing.plan import Target
 from cpbalance.timing.summary import PackTime, pack_times

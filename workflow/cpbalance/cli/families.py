@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from cpbalance.tables import EXPONENTIAL_NORMAL, write_frame
+from cpbalance.table_schemas import EXPONENTIAL_NORMAL
+from cpbalance.tables import write_frame
 from cpbalance.theory.families import compare
 
 HELP = "compare the variance of exponential and normal lengths, by formula and Monte Carlo"

@@ -11,7 +11,7 @@ def json_object(option: str, text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise InputError(f"{option} {text[:80]}: is not JSON ({error})") from None
+        raise InputError(f"{option} is not JSON ({error}): {text[:80]}") from None
     if not isinstance(value, dict):
-        raise InputError(f"{option} {text[:80]}: give a JSON object")
+        raise InputError(f"{option} is not a JSON object: {text[:80]}; give a JSON object")
     return value

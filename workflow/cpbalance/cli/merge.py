@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cpbalance.errors import InputError
-from cpbalance.tables import SCHEMAS, Schema, iter_row_groups, read_provenance, table_writer
+from cpbalance.table_schemas import SCHEMAS
+from cpbalance.tables import Schema, iter_row_groups, read_provenance, table_writer
 
 HELP = "put the shards of one stage file together"
 

@@ -8,7 +8,8 @@ import numpy as np
 from cpbalance.errors import InputError
 from cpbalance.packing import pack_documents
 from cpbalance.shards import WHOLE, parse_shard
-from cpbalance.tables import LENGTHS, PACKS, iter_row_groups, read_provenance, table_writer
+from cpbalance.stage_schemas import LENGTHS, PACKS
+from cpbalance.tables import iter_row_groups, read_provenance, table_writer
 
 HELP = "pack documents into the micro-batches of one CP degree"
 

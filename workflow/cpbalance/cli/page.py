@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cpbalance.errors import InputError
 from cpbalance.pages import page
-from cpbalance.tables import SCHEMAS, read_table, replacing
+from cpbalance.table_schemas import SCHEMAS
+from cpbalance.tables import read_table, replacing
 
 HELP = "show tables as searchable HTML pages"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from cpbalance import latex
 from cpbalance.errors import InputError
 from cpbalance.headline import column_headings, with_direction
-from cpbalance.tables import SCHEMAS, read_table, replacing
+from cpbalance.table_schemas import SCHEMAS
+from cpbalance.tables import read_table, replacing
 
 HELP = "LaTeX tables and numbers from tables"
 

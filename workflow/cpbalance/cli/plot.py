@@ -8,7 +8,8 @@ from pathlib import Path
 from cpbalance.errors import InputError
 from cpbalance.figures.style import COLUMN, PAGE, save, use_style
 from cpbalance.names import FIGURE_TABLES
-from cpbalance.tables import SCHEMAS, read_table, replacing
+from cpbalance.table_schemas import SCHEMAS
+from cpbalance.tables import read_table, replacing
 
 HELP = "draw one figure from tables"
 

@@ -10,7 +10,8 @@ import numpy as np
 from cpbalance.cli.lengths_arguments import add_lengths_arguments, load_population, parse_lengths
 from cpbalance.errors import InputError
 from cpbalance.lengths import make_sampler
-from cpbalance.tables import LENGTHS, STEPS_PER_ROW_GROUP, table_writer
+from cpbalance.stage_schemas import LENGTHS
+from cpbalance.tables import STEPS_PER_ROW_GROUP, table_writer
 
 logger = logging.getLogger("cpbalance")
 

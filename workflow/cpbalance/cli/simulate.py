@@ -13,7 +13,8 @@ from cpbalance.cli.calibration_arguments import (
     load_calibration,
 )
 from cpbalance.costs import cost_model
-from cpbalance.tables import COSTS, PACKS, iter_row_groups, read_provenance, table_writer
+from cpbalance.stage_schemas import COSTS, PACKS
+from cpbalance.tables import iter_row_groups, read_provenance, table_writer
 
 HELP = "cost of every pack on one rank"
 

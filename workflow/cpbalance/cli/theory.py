@@ -15,7 +15,8 @@ from cpbalance.cli.lengths_arguments import add_lengths_arguments, load_populati
 from cpbalance.costs import CostModel, cost_model
 from cpbalance.errors import InputError
 from cpbalance.names import THEORY_PACKING
-from cpbalance.tables import THEORY, THEORY_DENSITY, write_table
+from cpbalance.table_schemas import THEORY, THEORY_DENSITY
+from cpbalance.tables import write_table
 from cpbalance.theory.predict import Prediction, SegmentCost, predict
 from cpbalance.theory.source import length_model, order_note
 

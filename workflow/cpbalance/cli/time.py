@@ -17,7 +17,8 @@ from cpbalance.cli.time_journal import FileJournal
 from cpbalance.cli.time_packs import Packs, read_packs, step_range
 from cpbalance.kernels import find_kernel
 from cpbalance.kernels.base import BACKWARD, DTYPES, FORWARD, Kernel
-from cpbalance.tables import TIMINGS, table_writer
+from cpbalance.stage_schemas import TIMINGS
+from cpbalance.tables import table_writer
 from cpbalance.timing.device import Device, likeness, open_device
 from cpbalance.timing.plan import Method, Target
 from cpbalance.timing.record import run_provenance, step_columns

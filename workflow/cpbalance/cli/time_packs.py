@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from cpbalance.errors import InputError
 from cpbalance.shards import parse_shard
-from cpbalance.tables import PACKS, iter_row_groups, read_provenance
+from cpbalance.stage_schemas import PACKS
+from cpbalance.tables import iter_row_groups, read_provenance
 
 # What differs between the packs of one experiment's CP degrees.
 OF_ONE_CP = ("cp_size", "dp_size")
