@@ -72,6 +72,7 @@ bench: $(VENV)/.dev  ## speed, as ratios within one run
 schema: $(VENV)/.cpu  ## write the JSON schema of the configuration
 	@$(IN_VENV) cpbalance schema --output workflow/schemas/config.schema.json
 
-clean:  ## remove results, logs and Snakemake's notes; the environment stays
+clean:  ## with YES=1: remove results (timings too), logs, Snakemake's notes; the environment stays
+	@[ "$(YES)" = 1 ] || { echo "make: this removes results/, measured timings too; say make clean YES=1"; exit 1; }
 	rm -rf results/* logs .snakemake
 	git checkout -q -- results

@@ -38,7 +38,7 @@ def test_one_cost_is_shown_and_measurements_are_named():
     assert table[2].split() == ["2", "1.250", "-", "-", "-"]
     assert "9.000" not in text
     assert "simulated: cost quadratic" in lines
-    assert "torch_cpu: measured on this machine, 1 step" in lines
+    assert "torch_cpu: measured on this machine, 1 step; see calibration.csv" in lines
     assert lines[-1] == "Tables: there"
     assert max(map(len, lines)) <= 80
 

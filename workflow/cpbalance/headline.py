@@ -64,7 +64,9 @@ def _notes(rows: pd.DataFrame, measured: dict[str, str]) -> list[str]:
     for source, kernel in measured.items():
         steps = int(rows.loc[rows["source"] == source, "steps"].max())
         plural = "s" if steps > 1 else ""
-        notes.append(f"{kernel}: measured on this machine, {steps} step{plural}")
+        notes.append(
+            f"{kernel}: measured on this machine, {steps} step{plural}; see calibration.csv"
+        )
     known = set(rows["source"])
     if "published:article-simulated" in known:
         notes.append("reference: the article's setting, 20,000 steps, independent implementation")

@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, below, main_cost, new_figure
+from cpbalance.figures.style import DASHES, below, cost_label, main_cost, new_figure
 
 BINS = np.linspace(0, 4, 161)
 
@@ -42,7 +42,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         panel.set_visible(False)
     for column in range(columns):
         lowest = max(row for row in range(rows) if axes[row, column].get_visible())
-        axes[lowest, column].set_xlabel("cost of a rank / mean")
+        axes[lowest, column].set_xlabel(cost_label(frame))
         axes[lowest, column].tick_params(labelbottom=True)
     for panel in axes[:, 0]:
         panel.set_ylabel("density")

@@ -16,7 +16,7 @@ from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, main_cost, 
 
 _KEYS = ["lengths", "packing", "attention", "cost"]
 _LABELS = (
-    "CP · CV²,\nover its value at the largest CP",
+    "CP · CV²,\nover its predicted value at the largest CP",
     "correlation of\nneighbouring packs",
     "imbalance; hollow: packs\nshuffled over steps",
 )

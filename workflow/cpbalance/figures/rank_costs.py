@@ -4,7 +4,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import main_cost, new_figure, panel_rows, row_title
+from cpbalance.figures.style import cost_label, main_cost, new_figure, panel_rows, row_title
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
@@ -23,7 +23,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             )  # fmt: skip
             panel.axhline(1, color="0.3", lw=0.6, ls=":")
             panel.set_title(" · ".join(filter(None, (lengths, row_title(key, rows)))))
-            panel.set(xlabel="CP degree", ylabel="cost of a rank / mean")
+            panel.set(xlabel="CP degree", ylabel=cost_label(frame))
             panel.label_outer()
     return figure, _summary(frame)
 

@@ -8,7 +8,7 @@ from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, main_cost, 
 
 _PANELS = {
     "max_over_mean": "slowest rank / mean",
-    "waiting_share": "attention time lost to waiting, %",
+    "waiting_share": "share lost to waiting, %",
 }
 _KEYS = ["lengths", "packing", "attention", "cost"]
 
@@ -39,7 +39,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
                 alpha=0.25, linewidth=0,
             )  # fmt: skip
         cp_axis(panel, sorted(frame["cp_size"].unique()))
-        panel.set_ylabel(label)
+        panel.set_ylabel(f"{label}\n({frame['cost'].iloc[0]} cost)")
         panel.set_ylim(bottom=0 if metric == "waiting_share" else 1)
     below(figure, axes[0, 0])
     return figure, frame

@@ -89,6 +89,11 @@ def main_cost(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["cost"] == frame["cost"].iloc[0]]
 
 
+def cost_label(frame: pd.DataFrame) -> str:
+    """What an axis of relative costs says: whose cost it is."""
+    return f"cost of a rank / mean\n({frame['cost'].iloc[0]})"
+
+
 def panel_rows(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, ...]]:
     """Distinct values of ``keys``, in the order they stand in the table."""
     return list(frame[list(keys)].drop_duplicates().itertuples(index=False, name=None))

@@ -34,8 +34,10 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
             _line(panel, series, index, _label(key, metrics, tables["slopes"], metric))
         cp_axis(panel, sorted(metrics["cp_size"].unique()))
         panel.set_yscale("log")
-        panel.set_ylabel(_LABELS[metric])
-        panel.legend(title="fitted slope [interval]", alignment="left", fontsize=6)
+        panel.set_ylabel(f"{_LABELS[metric]}, {metrics['cost'].iloc[0]} cost")
+        panel.legend(
+            title="fitted slope [interval]", alignment="left", fontsize=6, title_fontsize=6
+        )
     return figure, pd.concat(shown, ignore_index=True)
 
 
