@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, below, cost_label, main_cost, new_figure
+from cpbalance.figures.style import DASHES, below, cost_label, main_cost, new_figure, series_label
 
 BINS = np.linspace(0, 4, 161)
 
@@ -27,10 +27,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     for panel, cp_size in zip(axes.flat, cp_sizes, strict=False):
         chosen = histogram[histogram["cp_size"] == cp_size]
         for index, (key, part) in enumerate(chosen.groupby(keys, sort=False)):
-            label = " · ".join(
-                name for name, column in zip(key, keys, strict=True)
-                if column == "lengths" or frame[column].nunique() > 1
-            )  # fmt: skip
+            label = series_label(key, keys, frame)
             panel.stairs(
                 part["density"], BINS, label=label, color=colours[index % len(colours)],
                 ls=DASHES[index % len(DASHES)], lw=1,

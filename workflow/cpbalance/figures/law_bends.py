@@ -12,7 +12,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, main_cost, new_figure
+from cpbalance.figures.style import (
+    DASHES,
+    MARKERS,
+    below,
+    cp_axis,
+    main_cost,
+    new_figure,
+    series_label,
+)
 
 _KEYS = ["lengths", "packing", "attention", "cost"]
 _LABELS = (
@@ -30,10 +38,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     for index, (series, part) in enumerate(theory.groupby(_KEYS, sort=False)):
         look = {"color": sns.color_palette("colorblind")[index % 10]}
         mark, dash = MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)]
-        label = " · ".join(
-            text for text, column in zip(series, _KEYS, strict=True)
-            if column == "lengths" or theory[column].nunique() > 1
-        )  # fmt: skip
+        label = series_label(series, _KEYS, theory)
         axes[0, 0].plot([], [], marker=mark, ls=dash, label=label, **look)
         predicted, simulated = _predicted(part), _simulated(tables, series)
         scale = float(predicted["squared"].iloc[-1]) or 1.0

@@ -4,7 +4,15 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, MARKERS, below, cp_axis, main_cost, new_figure
+from cpbalance.figures.style import (
+    DASHES,
+    MARKERS,
+    below,
+    cp_axis,
+    main_cost,
+    new_figure,
+    series_label,
+)
 
 _PANELS = {
     "max_over_mean": "slowest rank / mean",
@@ -25,10 +33,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
         scale = 100 if metric == "waiting_share" else 1
         chosen = frame[frame["metric"] == metric]
         for index, (key, part) in enumerate(chosen.groupby(_KEYS, sort=False)):
-            name = " · ".join(
-                text for text, column in zip(key, _KEYS, strict=True)
-                if column == "lengths" or frame[column].nunique() > 1
-            )  # fmt: skip
+            name = series_label(key, _KEYS, frame)
             colour = colours[index % len(colours)]
             panel.plot(
                 part["cp_size"], scale * part["value"], label=name, color=colour,

@@ -94,6 +94,15 @@ def cost_label(frame: pd.DataFrame) -> str:
     return f"cost of a rank / mean\n({frame['cost'].iloc[0]})"
 
 
+def series_label(key: Sequence[str], columns: Sequence[str], frame: pd.DataFrame) -> str:
+    """Name of a series: its lengths, and of the other ``columns`` those in which series differ."""
+    return " · ".join(
+        text
+        for text, column in zip(key, columns, strict=True)
+        if column == "lengths" or frame[column].nunique() > 1
+    )
+
+
 def panel_rows(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, ...]]:
     """Distinct values of ``keys``, in the order they stand in the table."""
     return list(frame[list(keys)].drop_duplicates().itertuples(index=False, name=None))

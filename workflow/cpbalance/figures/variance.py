@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cpbalance.figures.style import DASHES, MARKERS, cp_axis, main_cost, new_figure
+from cpbalance.figures.style import DASHES, MARKERS, cp_axis, main_cost, new_figure, series_label
 
 _LABELS = {"variance": "variance / mean² at CP 1", "cv": "CV"}
 _KEYS = ["lengths", "packing", "attention", "cost", "source"]
@@ -59,12 +59,10 @@ def _line(panel: Axes, series: pd.DataFrame, index: int, label: str) -> None:
 
 
 def _label(key: tuple[str, ...], metrics: pd.DataFrame, slopes: pd.DataFrame, metric: str) -> str:
-    names = [
-        name for name, column in zip(key[:-1], _KEYS, strict=False)
-        if column == "lengths" or metrics[column].nunique() > 1
-    ]  # fmt: skip
+    # All series here are simulated: the source, last, tells none apart.
+    name = series_label(key[:-1], _KEYS[:-1], metrics)
     fitted = slopes[(slopes[_KEYS] == key).all(axis=1) & (slopes["metric"] == metric)]
     if fitted.empty:
-        return " · ".join(names)
+        return name
     row = fitted.iloc[0]
-    return f"{' · '.join(names)}: {row['slope']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+    return f"{name}: {row['slope']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"

@@ -12,6 +12,17 @@ from cpbalance.errors import InputError
 from cpbalance.kernels.base import BACKWARD, FORWARD, Batch, Kernel, Probe
 
 
+def _positional_call(attend: Callable[..., Any], batch: Batch) -> Callable[[], Any]:
+    """The call that FlashAttention-2 and 3 share; nothing is looked up while it is timed."""
+    q, k, v = batch.q, batch.k, batch.v
+    bounds, longest, causal = batch.cu_seqlens, batch.max_seqlen, batch.causal
+
+    def call() -> Any:
+        return attend(q, k, v, bounds, bounds, longest, longest, causal=causal)
+
+    return call
+
+
 class FlashAttention3(Kernel):
     """FlashAttention-3 for Hopper: the prebuilt forward-only wheel, else a source build."""
 
@@ -48,13 +59,7 @@ class FlashAttention3(Kernel):
 
     def forward(self, batch: Batch) -> Callable[[], Any]:
         """The bare varlen call; returns the output."""
-        attend, q, k, v = self.function, batch.q, batch.k, batch.v
-        bounds, longest, causal = batch.cu_seqlens, batch.max_seqlen, batch.causal
-
-        def call() -> Any:
-            return attend(q, k, v, bounds, bounds, longest, longest, causal=causal)
-
-        return call
+        return _positional_call(self.function, batch)
 
     def output(self, returned: Any) -> Any:
         """Some builds return the log-sum-exp beside the output."""
@@ -74,13 +79,7 @@ class FlashAttention2(Kernel):
 
     def forward(self, batch: Batch) -> Callable[[], Any]:
         """The bare varlen call; returns the output."""
-        attend, q, k, v = self.function, batch.q, batch.k, batch.v
-        bounds, longest, causal = batch.cu_seqlens, batch.max_seqlen, batch.causal
-
-        def call() -> Any:
-            return attend(q, k, v, bounds, bounds, longest, longest, causal=causal)
-
-        return call
+        return _positional_call(self.function, batch)
 
 
 class FlashAttention4(Kernel):
