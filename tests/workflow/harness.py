@@ -57,6 +57,17 @@ class Workspace:
             )
         return done
 
+    def start(self, *command: str) -> subprocess.Popen:
+        """Start a command, silent and in a session of its own: one signal reaches all of it."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
     def snakemake(
         self, *arguments: str, config: str = "tiny.yaml", check: bool = True
     ) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import time
 
 import pandas as pd
@@ -154,14 +153,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, tmp_path):
     moment = random.uniform(2, 9)
     workspace = Workspace(tmp_path / "killed")
     command = ["scripts/run.sh", "--configfile", "tiny.yaml", "--cores", "2"]
-    run = subprocess.Popen(
-        command,
-        cwd=workspace.folder,
-        env=workspace.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    run = workspace.start(*command)
     time.sleep(moment)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait(TIMEOUT_S)
@@ -175,13 +167,7 @@ def test_a_second_run_waits_for_the_first(finished, clone):
     workspace = clone()
     workspace.edit("tiny.yaml", "bootstrap: 200", "bootstrap: 150")
     command = ["scripts/run.sh", "--configfile", "tiny.yaml", "--cores", "1"]
-    first = subprocess.Popen(
-        command,
-        cwd=workspace.folder,
-        env=workspace.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    first = workspace.start(*command)
     lock = workspace.folder / ".snakemake" / "run.lock"
     deadline = time.monotonic() + 30
     while not lock.exists() and time.monotonic() < deadline:

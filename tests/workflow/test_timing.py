@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 
 import pyarrow.parquet as pq
@@ -75,14 +74,7 @@ def test_a_workflow_killed_while_timing_keeps_what_was_measured(tmp_path):
     config |= {"timing": {"torch_cpu": run}}
     (workspace.folder / "killed.yaml").write_text(yaml.safe_dump(config))
     command = ["scripts/run.sh", "--configfile", "killed.yaml", "--cores", "2", "timings"]
-    process = subprocess.Popen(
-        command,
-        cwd=workspace.folder,
-        env=workspace.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = workspace.start(*command)
     timings = workspace.folder / "results/tiny/timings/torch_cpu/full/exponential.parquet"
     journal = timings.with_name(f"{timings.name}.partial.jsonl")
     end = time.monotonic() + 120
